@@ -1,0 +1,192 @@
+#include "base/disk.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+
+namespace deepinfer {
+namespace {
+
+namespace fs = std::filesystem;
+
+Status FromErrno(const std::string& path, std::string_view doing, int error) {
+  const StatusCode code = error == ENOENT || error == ENOTDIR ? StatusCode::kNotFound
+                          : error == EACCES || error == EPERM ? StatusCode::kPermissionDenied
+                          : error == ENOSPC || error == EDQUOT ? StatusCode::kResourceExhausted
+                                                               : StatusCode::kInternal;
+  return MakeStatus(code, StrCat(path, ": cannot ", doing, ": ", std::strerror(error)));
+}
+
+class RealReadable : public ReadableFile {
+ public:
+  RealReadable(std::string path, int fd, int64_t size)
+      : path_(std::move(path)), fd_(fd), size_(size) {}
+  ~RealReadable() override {
+    if (mapped_ != nullptr) ::munmap(mapped_, static_cast<size_t>(size_));
+    ::close(fd_);
+  }
+
+  int64_t size() const override { return size_; }
+
+  Status ReadAt(int64_t offset, std::span<uint8_t> out) const override {
+    size_t done = 0;
+    while (done < out.size()) {
+      const ssize_t got = ::pread(fd_, out.data() + done, out.size() - done,
+                                  static_cast<off_t>(offset + static_cast<int64_t>(done)));
+      if (got < 0 && errno == EINTR) continue;
+      if (got < 0) return FromErrno(path_, "read", errno);
+      if (got == 0) {
+        return DataLoss(path_, ": file ends at byte ", offset + static_cast<int64_t>(done), ", ",
+                        out.size(), " bytes were expected at ", offset);
+      }
+      done += static_cast<size_t>(got);
+    }
+    return OkStatus();
+  }
+
+  StatusOr<std::span<const uint8_t>> Map() const override {
+    std::lock_guard lock(mutex_);
+    if (mapped_ == nullptr && size_ > 0) {
+      void* at = ::mmap(nullptr, static_cast<size_t>(size_), PROT_READ, MAP_SHARED, fd_, 0);
+      if (at == MAP_FAILED) return FromErrno(path_, "map", errno);
+      mapped_ = at;
+    }
+    return std::span(static_cast<const uint8_t*>(mapped_), static_cast<size_t>(size_));
+  }
+
+ private:
+  const std::string path_;
+  const int fd_;
+  const int64_t size_;
+  mutable std::mutex mutex_;
+  mutable void* mapped_ = nullptr;
+};
+
+class RealWritable : public WritableFile {
+ public:
+  RealWritable(std::string path, std::string temporary, int fd)
+      : path_(std::move(path)), temporary_(std::move(temporary)), fd_(fd) {}
+  ~RealWritable() override {
+    if (fd_ >= 0) ::close(fd_);
+    if (!committed_) ::unlink(temporary_.c_str());
+  }
+
+  Status Append(std::span<const uint8_t> bytes) override {
+    while (!bytes.empty()) {
+      const ssize_t put = ::write(fd_, bytes.data(), bytes.size());
+      if (put < 0 && errno == EINTR) continue;
+      if (put < 0) return FromErrno(path_, "write", errno);
+      bytes = bytes.subspan(static_cast<size_t>(put));
+    }
+    return OkStatus();
+  }
+
+  Status Commit() override {
+    if (::fsync(fd_) != 0 && errno != EINVAL) return FromErrno(path_, "sync", errno);
+    const int fd = fd_;
+    fd_ = -1;
+    if (::close(fd) != 0) return FromErrno(path_, "close", errno);
+    if (::rename(temporary_.c_str(), path_.c_str()) != 0) return FromErrno(path_, "rename to", errno);
+    committed_ = true;
+    return OkStatus();
+  }
+
+ private:
+  const std::string path_, temporary_;
+  int fd_;
+  bool committed_ = false;
+};
+
+class RealDiskImpl : public Disk {
+ public:
+  StatusOr<std::unique_ptr<ReadableFile>> OpenRead(const std::string& path) override {
+    const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return FromErrno(path, "open", errno);
+    struct stat info {};
+    if (::fstat(fd, &info) != 0) {
+      const int error = errno;
+      ::close(fd);
+      return FromErrno(path, "stat", error);
+    }
+    if (S_ISDIR(info.st_mode)) {
+      ::close(fd);
+      return FailedPrecondition(path, ": is a directory, a file was expected");
+    }
+    return std::make_unique<RealReadable>(path, fd, static_cast<int64_t>(info.st_size));
+  }
+
+  StatusOr<std::unique_ptr<WritableFile>> Create(const std::string& path) override {
+    static std::atomic<uint64_t> counter{0};
+    const std::string temporary =
+        StrCat(path, ".part-", static_cast<int64_t>(::getpid()), "-", counter.fetch_add(1));
+    const int fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+    if (fd < 0) return FromErrno(path, "create", errno);
+    return std::make_unique<RealWritable>(path, temporary, fd);
+  }
+
+  StatusOr<std::vector<std::string>> List(const std::string& directory) override {
+    std::error_code error;
+    if (!fs::exists(directory, error)) return NotFound(directory, ": no such directory");
+    if (!fs::is_directory(directory, error)) {
+      return FailedPrecondition(directory, ": not a directory");
+    }
+    std::vector<std::string> names;
+    fs::directory_iterator at(directory, error);
+    for (; !error && at != fs::directory_iterator(); at.increment(error)) {
+      names.push_back(at->path().filename().string());
+    }
+    if (error) return FromErrno(directory, "list", error.value());
+    std::sort(names.begin(), names.end());
+    return names;
+  }
+
+  bool IsFile(const std::string& path) override {
+    std::error_code error;
+    return fs::is_regular_file(path, error);
+  }
+  bool IsDirectory(const std::string& path) override {
+    std::error_code error;
+    return fs::is_directory(path, error);
+  }
+  Status CreateDirectories(const std::string& path) override {
+    std::error_code error;
+    fs::create_directories(path, error);
+    return error ? FromErrno(path, "create directory", error.value()) : OkStatus();
+  }
+  Status Remove(const std::string& path) override {
+    if (::unlink(path.c_str()) != 0) return FromErrno(path, "remove", errno);
+    return OkStatus();
+  }
+};
+
+}  // namespace
+
+StatusOr<std::string> Disk::ReadText(const std::string& path, int64_t limit_bytes) {
+  DI_ASSIGN_OR_RETURN(const std::unique_ptr<ReadableFile> file, OpenRead(path));
+  if (file->size() > limit_bytes) {
+    return ResourceExhausted(path, ": ", file->size(), " bytes, at most ", limit_bytes, " are read");
+  }
+  std::string text(static_cast<size_t>(file->size()), '\0');
+  DI_RETURN_IF_ERROR(
+      file->ReadAt(0, std::span(reinterpret_cast<uint8_t*>(text.data()), text.size())));
+  return text;
+}
+
+Status Disk::WriteText(const std::string& path, std::string_view text) {
+  DI_ASSIGN_OR_RETURN(const std::unique_ptr<WritableFile> file, Create(path));
+  DI_RETURN_IF_ERROR(file->Append(text));
+  return file->Commit();
+}
+
+Disk& RealDisk() {
+  static RealDiskImpl disk;
+  return disk;
+}
+
+}  // namespace deepinfer
