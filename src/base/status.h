@@ -10,11 +10,13 @@
 #include <string_view>
 #include <utility>
 
-#include "base/status_fwd.h"
 #include "base/strings.h"
 
 namespace deepinfer {
 
+using Status = absl::Status;
+template <typename T>
+using StatusOr = absl::StatusOr<T>;
 using StatusCode = absl::StatusCode;
 
 inline Status OkStatus() { return Status(); }

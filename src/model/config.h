@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/status_fwd.h"
+#include "base/status.h"
 
 namespace deepinfer {
 

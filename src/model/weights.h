@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "base/status_fwd.h"
+#include "base/status.h"
 #include "kernels/formats/matrix.h"
 #include "model/config.h"
 

@@ -50,11 +50,11 @@ inline float E4m3ToFloat(uint8_t code) {
   return (code & 0x80) != 0 ? -magnitude : magnitude;
 }
 
-// Nearest e4m3 code, ties to even mantissa, saturating at 448. Requires: x is not NaN.
+// Nearest e4m3 code, ties to even mantissa, saturating at 448; NaN gives the NaN code.
 inline uint8_t FloatToE4m3(float x) {
   const uint8_t sign = std::bit_cast<uint32_t>(x) >> 31 ? 0x80 : 0;
   const float a = std::fabs(x);
-  if (a >= 448.0f) return sign | 0x7e;
+  if (!(a < 448.0f)) return a != a ? 0x7f : sign | 0x7e;
   // The grid step is 2^-9 below 2^-6, else 2^(exponent-3).
   int exponent = static_cast<int>(std::bit_cast<uint32_t>(a) >> 23) - 127;
   if (exponent < -6) exponent = -6;
