@@ -1,4 +1,5 @@
-// kernels/formats/matrix.h: views of weight matrices in checkpoint layout. Nothing here owns memory.
+// kernels/formats/matrix.h: views of weight matrices in checkpoint layout. Nothing here owns
+// memory.
 #pragma once
 
 #include <cstdint>

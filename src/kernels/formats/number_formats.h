@@ -1,9 +1,11 @@
-// kernels/formats/number_formats.h: the number formats of checkpoint, activations and KV, shared by host and device code.
+// kernels/formats/number_formats.h: the number formats of checkpoint, activations and KV, shared by
+// host and device code.
 //
 //   bf16   upper half of an F32                        E8M0   byte e = 2^(e-127), 255 = NaN
 //   e4m3   OCP FP8: bias 7, max 448, 0x7f/0xff = NaN   e2m1   FP4: 0 .5 1 1.5 2 3 4 6, bit 3 = sign
 // Rounding to nearest, ties to even everywhere; saturating where the text says so.
-// This is the only file that oracle and fast forms share. Source: OCP MX formats; model.md 2.3 and 6.1.
+// This is the only file that oracle and fast forms share. Source: OCP MX formats; model.md 2.3
+// and 6.1.
 #pragma once
 
 #include <bit>
@@ -23,13 +25,14 @@ inline float ToFloat(bf16 x) { return std::bit_cast<float>(static_cast<uint32_t>
 
 inline bf16 ToBf16(float x) {
   uint32_t u = std::bit_cast<uint32_t>(x);
-  if ((u & 0x7fffffffu) > 0x7f800000u) return {static_cast<uint16_t>((u >> 16) | 0x40)};  // NaN stays NaN
+  if ((u & 0x7fffffffu) > 0x7f800000u)
+    return {static_cast<uint16_t>((u >> 16) | 0x40)};  // NaN stays NaN
   u += 0x7fffu + ((u >> 16) & 1);
   return {static_cast<uint16_t>(u >> 16)};
 }
 
-// Through F32, as the official arithmetic does. A double sum is rounded twice; the first rounding is
-// 2^16 times finer, and it is the one that exists there too.
+// Through F32, as the official arithmetic does. A double sum is rounded twice; the first rounding
+// is 2^16 times finer, and it is the one that exists there too.
 inline bf16 ToBf16(double x) { return ToBf16(static_cast<float>(x)); }
 
 // 2^(e-127), exact for every byte (0 is the F32 subnormal 2^-127). Requires: e != 255.
@@ -44,9 +47,9 @@ inline bool IsE4m3Nan(uint8_t code) { return (code & 0x7f) == 0x7f; }
 inline float E4m3ToFloat(uint8_t code) {
   const uint32_t exponent = (code >> 3) & 15, mantissa = code & 7;
   if ((code & 0x7f) == 0x7f) return std::numeric_limits<float>::quiet_NaN();
-  const float magnitude =
-      exponent == 0 ? static_cast<float>(mantissa) * 0x1p-9f
-                    : std::bit_cast<float>(((exponent + 120) << 23) | (mantissa << 20));
+  const float magnitude = exponent == 0
+                              ? static_cast<float>(mantissa) * 0x1p-9f
+                              : std::bit_cast<float>(((exponent + 120) << 23) | (mantissa << 20));
   return (code & 0x80) != 0 ? -magnitude : magnitude;
 }
 
@@ -80,14 +83,22 @@ inline uint8_t FloatToE2m1(float x) {
   const uint8_t sign = std::bit_cast<uint32_t>(x) >> 31 ? 8 : 0;
   const float a = std::fabs(x);
   uint8_t code;
-  if (a <= 0.25f) code = 0;
-  else if (a < 0.75f) code = 1;
-  else if (a <= 1.25f) code = 2;
-  else if (a < 1.75f) code = 3;
-  else if (a <= 2.5f) code = 4;
-  else if (a < 3.5f) code = 5;
-  else if (a <= 5.0f) code = 6;
-  else code = 7;
+  if (a <= 0.25f)
+    code = 0;
+  else if (a < 0.75f)
+    code = 1;
+  else if (a <= 1.25f)
+    code = 2;
+  else if (a < 1.75f)
+    code = 3;
+  else if (a <= 2.5f)
+    code = 4;
+  else if (a < 3.5f)
+    code = 5;
+  else if (a <= 5.0f)
+    code = 6;
+  else
+    code = 7;
   return sign | code;
 }
 

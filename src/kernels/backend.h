@@ -1,0 +1,63 @@
+// kernels/backend.h: which variant of every op runs, and the threads it may use.
+//
+// An op is one function over a params struct; its variants sit in a table indexed by VariantId. A
+// variant that lacks an op falls back to its parent, so a new accelerator adds a folder of variants
+// and nothing else. Variants of the tree: "ref" (the oracle), "cpu" (plain vectorised; parent ref).
+// Threads: variants are registered before the first forward; running ops is the step loop's alone.
+#pragma once
+
+#include <array>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/check.h"
+#include "base/status.h"
+#include "base/thread_pool.h"
+
+namespace deepinfer {
+
+using VariantId = int;
+inline constexpr VariantId kRefVariant = 0;
+inline constexpr VariantId kCpuVariant = 1;
+inline constexpr int kMaxVariants = 16;
+
+// Names a further variant whose missing ops run as `parent` does. Returns its id.
+VariantId RegisterVariant(std::string_view name, VariantId parent);
+// Errors: kInvalidArgument listing the names there are.
+StatusOr<VariantId> FindVariant(std::string_view name);
+std::vector<std::string> VariantNames();
+VariantId VariantParent(VariantId variant);  // -1 for the oracle
+
+// Handed to every op. Cheap to copy; `threads` is not owned.
+struct Backend {
+  VariantId variant = kCpuVariant;
+  ThreadPool* threads = nullptr;
+};
+
+template <typename Params>
+class Op {
+ public:
+  using Fn = void (*)(const Backend&, const Params&);
+
+  Op(Fn ref, Fn cpu) {
+    table_[kRefVariant] = ref;
+    table_[kCpuVariant] = cpu;
+  }
+  // Adds or replaces a variant's form.
+  void Register(VariantId variant, Fn fn) { table_[static_cast<size_t>(variant)] = fn; }
+
+  void Run(const Backend& backend, const Params& params) const {
+    VariantId variant = backend.variant;
+    while (table_[static_cast<size_t>(variant)] == nullptr) {
+      variant = VariantParent(variant);
+      CHECK_GE(variant, 0);
+    }
+    table_[static_cast<size_t>(variant)](backend, params);
+  }
+
+ private:
+  std::array<Fn, kMaxVariants> table_ = {};
+};
+
+}  // namespace deepinfer
