@@ -7,6 +7,7 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,10 +30,20 @@ StatusOr<VariantId> FindVariant(std::string_view name);
 std::vector<std::string> VariantNames();
 VariantId VariantParent(VariantId variant);  // -1 for the oracle
 
-// Handed to every op. Cheap to copy; `threads` is not owned.
+// Handed to every op. Cheap to copy; `threads` is not owned, null = the calling thread alone.
 struct Backend {
   VariantId variant = kCpuVariant;
   ThreadPool* threads = nullptr;
+
+  // body(begin, end) over [0, count) in pieces of at least min_piece; see ThreadPool::ParallelFor.
+  template <typename Body>
+  void ParallelFor(int64_t count, int64_t min_piece, const Body& body) const {
+    if (threads != nullptr) {
+      threads->ParallelFor(count, min_piece, body);
+    } else if (count > 0) {
+      body(int64_t{0}, count);
+    }
+  }
 };
 
 template <typename Params>
@@ -40,7 +51,10 @@ class Op {
  public:
   using Fn = void (*)(const Backend&, const Params&);
 
-  Op(Fn ref, Fn cpu) {
+  using CheckFn = void (*)(const Params&);
+
+  // `check` asserts what every variant may rely on; it runs before each of them.
+  Op(Fn ref, Fn cpu, CheckFn check = nullptr) : check_(check) {
     table_[kRefVariant] = ref;
     table_[kCpuVariant] = cpu;
   }
@@ -48,6 +62,7 @@ class Op {
   void Register(VariantId variant, Fn fn) { table_[static_cast<size_t>(variant)] = fn; }
 
   void Run(const Backend& backend, const Params& params) const {
+    if (check_ != nullptr) check_(params);
     VariantId variant = backend.variant;
     while (table_[static_cast<size_t>(variant)] == nullptr) {
       variant = VariantParent(variant);
@@ -58,6 +73,7 @@ class Op {
 
  private:
   std::array<Fn, kMaxVariants> table_ = {};
+  CheckFn check_ = nullptr;
 };
 
 }  // namespace deepinfer
