@@ -44,7 +44,9 @@ struct PageLayout {
 // Requires: every ratio divides kTokensPerPage; head_dim and index_dim are multiples of 32.
 inline PageLayout MakePageLayout(int32_t head_dim, int32_t index_dim,
                                  const std::vector<int32_t>& source_ratios) {
-  PageLayout layout{.head_dim = head_dim, .index_dim = index_dim};
+  PageLayout layout;
+  layout.head_dim = head_dim;
+  layout.index_dim = index_dim;
   int32_t offset = 0;
   for (const int32_t ratio : source_ratios) {
     PageSection section{.ratio = ratio, .entries_per_page = kTokensPerPage / ratio};

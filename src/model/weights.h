@@ -1,4 +1,5 @@
-// model/weights.h: every tensor of the text model and its draft blocks, as views into the checkpoint.
+// model/weights.h: every tensor of the text model and its draft blocks, as views into the
+// checkpoint.
 //
 // Names follow the checkpoint. The views stay valid as long as the Checkpoint that made them.
 #pragma once
@@ -7,20 +8,19 @@
 #include <vector>
 
 #include "base/status.h"
+#include "kernels/experts/experts.h"
 #include "kernels/formats/matrix.h"
 #include "model/config.h"
 
 namespace deepinfer {
 
-struct HyperWeights {          // one sub-layer's hyper-connection
+struct HyperWeights {            // one sub-layer's hyper-connection
   const float* fn = nullptr;     // [(2+hc)*hc, hc*D]
   const float* base = nullptr;   // [(2+hc)*hc]
   const float* scale = nullptr;  // [3]
 };
 
-struct ExpertWeights {
-  Matrix w1, w3, w2;  // gate, up [inner, D]; down [D, inner]
-};
+using ExpertWeights = ExpertMatrices;
 
 struct EngramWeights {
   EngramTable table;
@@ -29,18 +29,18 @@ struct EngramWeights {
   const bf16* k_weight = nullptr;  // [hc, D]
 };
 
-struct BlockWeights {  // a text layer or a draft block
+struct BlockWeights {               // a text layer or a draft block
   const bf16* attn_norm = nullptr;  // [D]
   const bf16* ffn_norm = nullptr;   // [D]
   HyperWeights hc_attn, hc_ffn;
 
-  Matrix wq_a;                    // [q_lora, D]
-  const bf16* q_norm = nullptr;   // [q_lora]
-  Matrix wq_b;                    // [H*d, q_lora]
-  Matrix wkv;                     // [d, D]
-  const bf16* kv_norm = nullptr;  // [d]
-  Matrix wo_a;                    // [groups*o_lora, H*d/groups]
-  Matrix wo_b;                    // [D, groups*o_lora]
+  Matrix wq_a;                       // [q_lora, D]
+  const bf16* q_norm = nullptr;      // [q_lora]
+  Matrix wq_b;                       // [H*d, q_lora]
+  Matrix wkv;                        // [d, D]
+  const bf16* kv_norm = nullptr;     // [d]
+  Matrix wo_a;                       // [groups*o_lora, H*d/groups]
+  Matrix wo_b;                       // [D, groups*o_lora]
   const float* attn_sink = nullptr;  // [H]
 
   // kv sources only.
@@ -53,7 +53,7 @@ struct BlockWeights {  // a text layer or a draft block
   Matrix indexer_wq_b;          // [index_n_heads*index_head_dim, q_lora] FP8
   Matrix indexer_weights_proj;  // [index_n_heads, D] BF16
 
-  Matrix gate;                         // [experts, D] BF16
+  Matrix gate;                          // [experts, D] BF16
   const float* gate_bias = nullptr;     // [experts]
   const float* gate_bias_vl = nullptr;  // [experts]
   std::vector<ExpertWeights> experts;

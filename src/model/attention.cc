@@ -1,0 +1,377 @@
+// model/attention.cc: the attention sub-layer: window, compressed global KV, index selection,
+// output projection.
+//
+// Source: model.md 3.4 to 3.6.
+#include <algorithm>
+
+#include "kernels/compressor/compressor.h"
+#include "kernels/fault.h"
+#include "kernels/hyper_connection/hyper_connection.h"
+#include "kernels/kv_records/kv_records.h"
+#include "kernels/linear/linear.h"
+#include "kernels/quantise/quantise.h"
+#include "kernels/rope/rope.h"
+#include "model/model_impl.h"
+
+namespace deepinfer {
+
+void Model::Impl::SublayerInput(const HyperWeights& hyper, const bf16* norm, int32_t num_rows,
+                                bool mix) {
+  const int32_t hc = config_.hc_mult, dim = config_.hidden_size;
+  if (mix) {
+    HyperMix(backend_, {.num_tokens = num_rows,
+                        .num_streams = hc,
+                        .dim = dim,
+                        .sinkhorn_iterations = config_.hc_sinkhorn_iters,
+                        .norm_eps = eps(),
+                        .hc_eps = static_cast<float>(config_.hc_eps),
+                        .streams = streams_.data(),
+                        .fn = hyper.fn,
+                        .base = hyper.base,
+                        .scale = hyper.scale,
+                        .pre_next = pre_next_.Get(int64_t{num_rows} * hc),
+                        .post = post_.Get(int64_t{num_rows} * hc),
+                        .comb = comb_.Get(int64_t{num_rows} * hc * hc)});
+  }
+  const float* const pre = mix && DI_FAULT("v4_own_pre") ? pre_next_.data() : pre_.data();
+  bf16* const collapsed = collapsed_.Get(int64_t{num_rows} * dim);
+  HyperCollapse(backend_, {.num_tokens = num_rows,
+                           .num_streams = hc,
+                           .dim = dim,
+                           .streams = streams_.data(),
+                           .pre = pre,
+                           .out = collapsed});
+  Normalise(collapsed, norm, dim, num_rows, x_.Get(int64_t{num_rows} * dim));
+}
+
+void Model::Impl::FinishSublayer(int32_t num_rows, const bf16* y) {
+  HyperUpdate(backend_, {.num_tokens = num_rows,
+                         .num_streams = config_.hc_mult,
+                         .dim = config_.hidden_size,
+                         .y = y,
+                         .post = post_.data(),
+                         .comb = comb_.data(),
+                         .streams = streams_.data()});
+  std::memcpy(pre_.data(), pre_next_.data(),
+              static_cast<size_t>(num_rows) * static_cast<size_t>(config_.hc_mult) * sizeof(float));
+}
+
+// x_ [T, D] -> xq_ (x on the FP8 grid) and qrq_ (the query's low-rank row, normalised, on the FP8
+// grid).
+void Model::Impl::QueryInput(const BlockWeights& block, int32_t count) {
+  bf16* const xq = xq_.Get(int64_t{count} * config_.hidden_size);
+  Quantise(backend_, {.num_tokens = count, .dim = config_.hidden_size, .x = x_.data(), .out = xq});
+
+  const int32_t rank = config_.q_lora_rank;
+  bf16* const qr = qr_.Get(int64_t{count} * rank);
+  Project(block.wq_a, xq, count, qr);
+  Normalise(qr, block.q_norm, rank, count, qr);
+  bf16* const qrq = qrq_.Get(int64_t{count} * rank);
+  Quantise(backend_, {.num_tokens = count, .dim = rank, .x = qr, .out = qrq});
+}
+
+void Model::Impl::AttentionSublayer(int32_t layer, const RowSet& rows) {
+  const BlockWeights& block = weights_.layers[static_cast<size_t>(layer)];
+  const int32_t count = rows.num_rows();
+  SublayerInput(block.hc_attn, block.attn_norm, count, /*mix=*/true);
+  // The first decoder layer's global KV was made in EnterDecoder, from all rows.
+  if (config_.IsKvSource(layer) && layer != config_.FirstDecoderLayer()) {
+    ProduceGlobalKv(layer, rows);
+  }
+  QueryInput(block, count);
+  if (config_.IsIndexSource(layer)) SelectEntries(layer, rows);
+  const bool global = config_.ratio(layer) > 0;
+  Attend(block, layer, rows, global ? compress_rope_ : plain_rope_,
+         global ? selection_.data() : nullptr,
+         global ? std::optional(KvSourceIndex(config_, config_.KvSource(layer))) : std::nullopt,
+         /*draft=*/false);
+  FinishSublayer(count, y_.data());
+}
+
+// Entries completed by these rows: latent -> index key, then global record. Reads x_, keeps the
+// open group.
+void Model::Impl::ProduceGlobalKv(int32_t layer, const RowSet& rows) {
+  const BlockWeights& block = weights_.layers[static_cast<size_t>(layer)];
+  const int32_t source = KvSourceIndex(config_, layer);
+  const int32_t ratio = config_.ratio(layer), dim = config_.head_dim, count = rows.num_rows();
+
+  struct Entry {
+    SequenceKv* kv;
+    int32_t idx;
+  };
+  std::vector<Entry> entries;
+  std::vector<const float*> group_rows;  // [entries, ratio]
+  if (ratio > 1) {
+    float* const ab = ab_.Get(int64_t{count} * 2 * dim);
+    for (int32_t half = 0; half < 2; ++half) {
+      Linear(backend_, {.num_tokens = count,
+                        .weight = half == 0 ? block.compressor_wkv : block.compressor_wgate,
+                        .x = x_.data(),
+                        .x_stride = config_.hidden_size,
+                        .out_f32 = ab + half * dim,
+                        .out_stride = 2 * dim});
+    }
+  }
+  for (const RowSet::Segment& segment : rows.segments) {
+    const ForwardSegment& from = *segment.source;
+    const int32_t first = segment.first_position;
+    const int32_t end = first + segment.row_end - segment.row_begin;
+    for (int32_t idx = first / ratio; (idx + 1) * ratio <= end; ++idx) {
+      if ((idx + 1) * ratio <= from.keep_entries_below) continue;
+      entries.push_back({from.kv, idx});
+      for (int32_t p = idx * ratio; ratio > 1 && p < (idx + 1) * ratio; ++p) {
+        group_rows.push_back(p >= first
+                                 ? ab_.data() + int64_t{segment.row_begin + p - first} * 2 * dim
+                                 : from.kv->TailRow(source, p));
+      }
+    }
+  }
+
+  const auto num_entries = static_cast<int32_t>(entries.size());
+  bf16* const latent =
+      latent_.Get(std::max<int64_t>(int64_t{num_entries} * dim, int64_t{count} * dim));
+  if (ratio > 1) {
+    Compress(backend_, {.num_entries = num_entries,
+                        .ratio = ratio,
+                        .dim = dim,
+                        .rows = group_rows.data(),
+                        .out = latent});
+  } else {
+    // Every row is an entry; rows whose entry is kept are projected and dropped.
+    Project(block.compressor_wkv, x_.data(), count, latent);
+    int32_t out = 0;
+    for (const RowSet::Segment& segment : rows.segments) {
+      for (int32_t row = segment.row_begin; row < segment.row_end; ++row) {
+        const int32_t position = segment.first_position + row - segment.row_begin;
+        if (position + 1 <= segment.source->keep_entries_below) continue;
+        std::memmove(latent + int64_t{out++} * dim, latent + int64_t{row} * dim,
+                     static_cast<size_t>(dim) * sizeof(bf16));
+      }
+    }
+  }
+  Normalise(latent, block.compressor_norm, dim, num_entries, latent);
+
+  std::vector<int32_t> positions;
+  std::vector<uint8_t*> records, keys, scales;
+  for (const Entry& entry : entries) {
+    const PagedSource pages = entry.kv->Source(source);
+    const int32_t last = DI_FAULT("compressed_position_last_token") ? ratio - 1 : 0;
+    positions.push_back(entry.idx * ratio + last);
+    records.push_back(pages.GlobalRecord(entry.idx, dim));
+    keys.push_back(pages.IndexKey(entry.idx, config_.index_head_dim));
+    scales.push_back(pages.IndexScale(entry.idx, config_.index_head_dim));
+  }
+  const RopeRows rope = MakeRopeRows(compress_freqs_, positions, entry_cos_, entry_sin_);
+
+  bf16* const key = index_key_.Get(int64_t{num_entries} * config_.index_head_dim);
+  Project(block.indexer_wk, latent, num_entries, key);
+  Normalise(key, block.indexer_k_norm, config_.index_head_dim, num_entries, key);
+  Rope(backend_, {.num_tokens = num_entries,
+                  .num_heads = 1,
+                  .head_dim = config_.index_head_dim,
+                  .rope_dim = config_.qk_rope_head_dim,
+                  .cos = rope.cos,
+                  .sin = rope.sin,
+                  .x = key});
+  WriteIndexKey(backend_, {.num_rows = num_entries,
+                           .dim = config_.index_head_dim,
+                           .x = key,
+                           .keys = keys.data(),
+                           .scales = scales.data()});
+  Rope(backend_, {.num_tokens = num_entries,
+                  .num_heads = 1,
+                  .head_dim = dim,
+                  .rope_dim = config_.qk_rope_head_dim,
+                  .cos = rope.cos,
+                  .sin = rope.sin,
+                  .x = latent});
+  WriteGlobal(backend_,
+              {.num_rows = num_entries, .dim = dim, .x = latent, .records = records.data()});
+
+  if (ratio == 1) return;
+  for (const RowSet::Segment& segment : rows.segments) {
+    const int32_t tail = std::min(shape_.TailRows(source), segment.row_end - segment.row_begin);
+    for (int32_t row = segment.row_end - tail; row < segment.row_end; ++row) {
+      const int32_t position = segment.first_position + row - segment.row_begin;
+      std::memcpy(segment.source->kv->TailRow(source, position),
+                  ab_.data() + int64_t{row} * 2 * dim,
+                  static_cast<size_t>(dim) * 2 * sizeof(float));
+    }
+  }
+}
+
+// selection_ [T, topk] for this index source and the layers after it.
+void Model::Impl::SelectEntries(int32_t layer, const RowSet& rows) {
+  const BlockWeights& block = weights_.layers[static_cast<size_t>(layer)];
+  const int32_t count = rows.num_rows(), heads = config_.index_n_heads,
+                dim = config_.index_head_dim;
+  bf16* const q = index_q_.Get(int64_t{count} * heads * dim);
+  Project(block.indexer_wq_b, qrq_.data(), count, q);
+  Rope(backend_, {.num_tokens = count,
+                  .num_heads = heads,
+                  .head_dim = dim,
+                  .rope_dim = config_.qk_rope_head_dim,
+                  .cos = compress_rope_.cos,
+                  .sin = compress_rope_.sin,
+                  .x = q});
+  QuantiseIndexQuery(backend_, {.num_rows = count * heads, .dim = dim, .x = q});
+  bf16* const w = index_w_.Get(int64_t{count} * heads);
+  Project(block.indexer_weights_proj, x_.data(), count, w);
+  const float scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(dim)) /
+                                         std::sqrt(static_cast<double>(heads)));
+  for (int64_t i = 0; i < int64_t{count} * heads; ++i) w[i] = ToBf16(ToFloat(w[i]) * scale);
+
+  const int32_t source = KvSourceIndex(config_, config_.KvSource(layer));
+  const int32_t ratio = config_.ratio(layer);
+  std::vector<PagedSource> pages;
+  pages.reserve(rows.segments.size());
+  std::vector<const PagedSource*> sources;
+  std::vector<int32_t> visible;
+  for (const RowSet::Segment& segment : rows.segments) {
+    pages.push_back(segment.source->kv->Source(source));
+    for (int32_t row = segment.row_begin; row < segment.row_end; ++row) {
+      sources.push_back(&pages.back());
+      visible.push_back((rows.positions[static_cast<size_t>(row)] + 1) / ratio);
+    }
+  }
+  const bool makes_blocks = config_.candidate_source_layer_id == layer;
+  const bool inside_blocks =
+      config_.candidate_source_layer_id.has_value() && layer > *config_.candidate_source_layer_id;
+  int32_t* const blocks = blocks_.Get(int64_t{count} * config_.candidate_topk_blocks);
+  int32_t* const selection = selection_.Get(int64_t{count} * config_.index_topk);
+  IndexSelect(backend_, {.num_tokens = count,
+                         .num_heads = heads,
+                         .dim = dim,
+                         .topk = config_.index_topk,
+                         .scores = index_scores_,
+                         .q = q,
+                         .head_weights = w,
+                         .sources = sources.data(),
+                         .num_visible = visible.data(),
+                         .selection = selection,
+                         .block_size = config_.candidate_block_size,
+                         .topk_blocks = config_.candidate_topk_blocks,
+                         .blocks_out = makes_blocks ? blocks : nullptr,
+                         .blocks_in = inside_blocks ? blocks : nullptr});
+  if (makes_blocks) observer_->CandidateBlocks(layer, rows, blocks);
+  observer_->Selection(layer, rows, selection);
+}
+
+void Model::Impl::MakeSwaRecords(const BlockWeights& block, const bf16* xq, int32_t num_rows,
+                                 const RopeRows& rope, uint8_t* fresh) {
+  const int32_t dim = config_.head_dim;
+  bf16* const kv = kv_.Get(int64_t{num_rows} * dim);
+  Project(block.wkv, xq, num_rows, kv);
+  Normalise(kv, block.kv_norm, dim, num_rows, kv);
+  Rope(backend_, {.num_tokens = num_rows,
+                  .num_heads = 1,
+                  .head_dim = dim,
+                  .rope_dim = config_.qk_rope_head_dim,
+                  .cos = rope.cos,
+                  .sin = rope.sin,
+                  .x = kv});
+  WriteSwa(backend_, {.num_rows = num_rows, .dim = dim, .x = kv, .records = fresh});
+}
+
+// A ring keeps the newest ring_rows positions; of a longer segment only those are stored.
+void Model::Impl::StoreRing(int32_t ring, const RowSet& rows, const uint8_t* fresh) {
+  const int64_t record = SwaRecordBytes(config_.head_dim);
+  for (const RowSet::Segment& segment : rows.segments) {
+    const int32_t kept = std::min(shape_.ring_rows, segment.row_end - segment.row_begin);
+    uint8_t* const memory = segment.source->kv->Ring(ring);
+    for (int32_t row = segment.row_end - kept; row < segment.row_end; ++row) {
+      const int32_t position = segment.first_position + row - segment.row_begin;
+      std::memcpy(memory + (position % shape_.ring_rows) * record, fresh + row * record,
+                  static_cast<size_t>(record));
+    }
+  }
+}
+
+void Model::Impl::Attend(const BlockWeights& block, int32_t ring, const RowSet& rows,
+                         const RopeRows& rope, const int32_t* selection,
+                         const std::optional<int32_t>& kv_source, bool draft) {
+  const int32_t count = rows.num_rows(), heads = config_.num_attention_heads,
+                dim = config_.head_dim;
+  bf16* const q = q_.Get(int64_t{count} * heads * dim);
+  Project(block.wq_b, qrq_.data(), count, q);
+  Rope(backend_, {.num_tokens = count,
+                  .num_heads = heads,
+                  .head_dim = dim,
+                  .rope_dim = config_.qk_rope_head_dim,
+                  .cos = rope.cos,
+                  .sin = rope.sin,
+                  .x = q});
+  const int64_t record = SwaRecordBytes(dim);
+  uint8_t* const fresh = fresh_.Get(count * record);
+  MakeSwaRecords(block, xq_.data(), count, rope, fresh);
+
+  std::vector<AttentionSegment> segments;
+  for (const RowSet::Segment& segment : rows.segments) {
+    SequenceKv* const kv = segment.source->kv;
+    segments.push_back({.row_begin = segment.row_begin,
+                        .row_end = segment.row_end,
+                        .first_position = segment.first_position,
+                        .ring = kv->Ring(ring),
+                        .ring_rows = shape_.ring_rows,
+                        .fresh = fresh + segment.row_begin * record,
+                        .global = kv_source ? kv->Source(*kv_source) : PagedSource{},
+                        .bidirectional = draft});
+  }
+  bf16* const o = o_.Get(int64_t{count} * heads * dim);
+  SparseAttention(backend_, {.num_tokens = count,
+                             .num_heads = heads,
+                             .head_dim = dim,
+                             .window = config_.sliding_window,
+                             .scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(dim))),
+                             .q = q,
+                             .sink = block.attn_sink,
+                             .window_begin = rows.window_begin.data(),
+                             .selection = selection,
+                             .topk = selection != nullptr ? config_.index_topk : 0,
+                             .segments = segments.data(),
+                             .num_segments = static_cast<int32_t>(segments.size()),
+                             .out = o});
+  if (!draft) StoreRing(ring, rows, fresh);  // a draft's own rows are guesses: not kept
+  OutputProjection(block, o, count, rope);
+}
+
+// Inverse rotation, grouped low-rank projection (BF16 activations), then wo_b on the FP8 grid: y_
+// [T, D].
+void Model::Impl::OutputProjection(const BlockWeights& block, bf16* o, int32_t num_rows,
+                                   const RopeRows& rope) {
+  const int32_t heads = config_.num_attention_heads, dim = config_.head_dim;
+  if (!DI_FAULT("no_inverse_rope")) {
+    Rope(backend_, {.num_tokens = num_rows,
+                    .num_heads = heads,
+                    .head_dim = dim,
+                    .rope_dim = config_.qk_rope_head_dim,
+                    .cos = rope.cos,
+                    .sin = rope.sin,
+                    .inverse = true,
+                    .x = o});
+  }
+  if (DI_FAULT("wo_a_fp8_activation")) {
+    Quantise(backend_, {.num_tokens = num_rows, .dim = heads * dim, .x = o, .out = o});
+  }
+  const int32_t groups = config_.o_groups, rank = config_.o_lora_rank;
+  const int64_t width = int64_t{groups} * rank;
+  bf16* const z = z_.Get(num_rows * width);
+  for (int32_t group = 0; group < groups; ++group) {
+    Matrix part = block.wo_a;
+    part.rows = rank;
+    part.data = block.wo_a.bytes() + int64_t{group} * rank * part.cols;
+    part.scale = block.wo_a.scale + int64_t{group} * (rank / 32) * (part.cols / 32);
+    Linear(backend_, {.num_tokens = num_rows,
+                      .weight = part,
+                      .x = o + int64_t{group} * part.cols,
+                      .x_stride = int64_t{heads} * dim,
+                      .out = z + int64_t{group} * rank,
+                      .out_stride = width});
+  }
+  Quantise(backend_,
+           {.num_tokens = num_rows, .dim = static_cast<int32_t>(width), .x = z, .out = z});
+  bf16* const y = y_.Get(int64_t{num_rows} * config_.hidden_size);
+  Project(block.wo_b, z, num_rows, y);
+}
+
+}  // namespace deepinfer

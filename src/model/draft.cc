@@ -1,0 +1,114 @@
+// model/draft.cc: the DSpark draft: its KV rows from the text model's features, and its proposals.
+//
+// Source: model.md 3.11. The block is bidirectional: every row sees the committed window and all
+// block rows.
+#include <algorithm>
+
+#include "kernels/embedding/embedding.h"
+#include "kernels/hyper_connection/hyper_connection.h"
+#include "kernels/quantise/quantise.h"
+#include "model/model_impl.h"
+
+namespace deepinfer {
+
+void Model::Impl::WriteDraftRows(const RowSet& rows, const bf16* main_hidden) {
+  const int32_t count = rows.num_rows(), dim = config_.hidden_size;
+  const int32_t width = weights_.main_proj.cols;
+  bf16* const hidden = draft_x_.Get(int64_t{count} * width);
+  Quantise(backend_, {.num_tokens = count, .dim = width, .x = main_hidden, .out = hidden});
+  bf16* const x = x_.Get(int64_t{count} * dim);
+  Project(weights_.main_proj, hidden, count, x);
+  Normalise(x, weights_.main_norm, dim, count, x);
+  bf16* const xq = xq_.Get(int64_t{count} * dim);
+  Quantise(backend_, {.num_tokens = count, .dim = dim, .x = x, .out = xq});
+  const RopeRows rope = MakeRopeRows(plain_freqs_, rows.positions, plain_cos_, plain_sin_);
+  uint8_t* const fresh = fresh_.Get(int64_t{count} * SwaRecordBytes(config_.head_dim));
+  for (int32_t i = 0; i < config_.num_nextn_predict_layers; ++i) {
+    MakeSwaRecords(weights_.mtp[static_cast<size_t>(i)], xq, count, rope, fresh);
+    StoreRing(config_.num_hidden_layers + i, rows, fresh);
+  }
+}
+
+std::vector<Draft> Model::Impl::Propose(std::span<const DraftRequest> requests,
+                                        const DraftChooser& choose) {
+  const int32_t block_rows = config_.dspark_block_size, dim = config_.hidden_size;
+  const auto num_requests = static_cast<int32_t>(requests.size());
+  ForwardObserver quiet;
+  observer_ = &quiet;
+
+  std::vector<ForwardSegment> sources;
+  sources.reserve(requests.size());
+  RowSet rows;
+  for (const DraftRequest& request : requests) {
+    const int32_t row = rows.num_rows();
+    sources.push_back(
+        {.kv = request.kv, .begin = request.position, .end = request.position + block_rows});
+    rows.segments.push_back({&sources.back(), row, row + block_rows, request.position});
+    for (int32_t k = 0; k < block_rows; ++k) {
+      rows.positions.push_back(request.position + k);
+      rows.tokens.push_back(k == 0 ? request.anchor : config_.dspark_noise_token_id);
+      rows.window_begin.push_back(0);
+      rows.is_image.push_back(0);
+    }
+  }
+  const int32_t count = rows.num_rows();
+  Embed(rows);
+  SetRopeRows(rows);
+  for (int32_t i = 0; i < config_.num_nextn_predict_layers; ++i) {
+    const BlockWeights& block = weights_.mtp[static_cast<size_t>(i)];
+    SublayerInput(block.hc_attn, block.attn_norm, count, /*mix=*/true);
+    QueryInput(block, count);
+    Attend(block, config_.num_hidden_layers + i, rows, plain_rope_, nullptr, std::nullopt,
+           /*draft=*/true);
+    FinishSublayer(count, y_.data());
+    FeedForwardSublayer(block, rows, config_.dspark_n_routed_experts,
+                        config_.dspark_num_experts_per_tok, /*observed_layer=*/-1);
+  }
+
+  bf16* const h = collapsed_.Get(int64_t{count} * dim);
+  HyperCollapse(backend_, {.num_tokens = count,
+                           .num_streams = config_.hc_mult,
+                           .dim = dim,
+                           .streams = streams_.data(),
+                           .pre = pre_.data(),
+                           .out = h});
+  bf16* const x = head_x_.Get(int64_t{count} * dim);
+  Normalise(h, weights_.mtp_norm, dim, count, x);
+  const int64_t vocab = config_.vocab_size;
+  float* const logits = draft_logits_.Get(count * vocab);
+  ProjectF32(weights_.head, x, count, logits);
+
+  // The Markov correction is sequential in k: each guess biases the next.
+  const int32_t rank = config_.dspark_markov_rank;
+  std::vector<int32_t> previous;
+  for (const DraftRequest& request : requests) previous.push_back(request.anchor);
+  std::vector<Draft> drafts(requests.size());
+  bf16* const pair = confidence_x_.Get(int64_t{num_requests} * (dim + rank));
+  bf16* const bigram = bigram_.Get(int64_t{num_requests} * rank);
+  float* const correction = markov_logits_.Get(num_requests * vocab);
+  float* const confidence = confidence_.Get(num_requests);
+  for (int32_t k = 0; k < block_rows; ++k) {
+    for (int32_t r = 0; r < num_requests; ++r) {
+      const bf16* const e =
+          weights_.markov_embed.bf16_data() + int64_t{previous[static_cast<size_t>(r)]} * rank;
+      std::copy_n(e, rank, bigram + int64_t{r} * rank);
+      bf16* const row = pair + int64_t{r} * (dim + rank);
+      std::copy_n(h + int64_t{r * block_rows + k} * dim, dim, row);
+      std::copy_n(e, rank, row + dim);
+    }
+    ProjectF32(weights_.markov_head, bigram, num_requests, correction);
+    ProjectF32(weights_.confidence_proj, pair, num_requests, confidence);
+    for (int32_t r = 0; r < num_requests; ++r) {
+      float* const row = logits + (int64_t{r} * block_rows + k) * vocab;
+      for (int64_t v = 0; v < vocab; ++v) row[v] += correction[r * vocab + v];
+      const int32_t token = choose(r, k, {row, static_cast<size_t>(vocab)});
+      Draft& draft = drafts[static_cast<size_t>(r)];
+      draft.tokens.push_back(token);
+      draft.confidences.push_back(confidence[r]);
+      previous[static_cast<size_t>(r)] = token;
+    }
+  }
+  return drafts;
+}
+
+}  // namespace deepinfer

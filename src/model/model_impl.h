@@ -1,0 +1,104 @@
+// model/model_impl.h: the pieces of Model, one .cc file a piece. Private to model/.
+#pragma once
+
+#include <optional>
+
+#include "kernels/sparse_attention/sparse_attention.h"
+#include "model/kv_shape.h"
+#include "model/model.h"
+#include "model/scratch.h"
+
+namespace deepinfer {
+
+// cos/sin of one rope table for the rows of a pass.
+struct RopeRows {
+  const float* cos = nullptr;  // [T, rope_dim/2]
+  const float* sin = nullptr;
+};
+
+class Model::Impl {
+ public:
+  Impl(const ModelConfig& config, const ModelWeights& weights, std::vector<int32_t> token_classes,
+       const ModelOptions& options);
+
+  std::span<const float> Forward(const ForwardBatch& batch, ForwardObserver* observer);
+  std::vector<Draft> Propose(std::span<const DraftRequest> requests, const DraftChooser& choose);
+  void WriteDraftRows(const RowSet& rows, const bf16* main_hidden);
+
+  const ModelConfig config_;
+  const KvShape shape_;
+
+ private:
+  // ---- model.cc: the order of things
+  RowSet MakeRows(const ForwardBatch& batch, bool decoder) const;
+  void Embed(const RowSet& rows);
+  void RunLayer(int32_t layer, const RowSet& rows);
+  void EnterDecoder(const RowSet& all, const RowSet& kept);
+  void RecordMainHidden(int32_t target, const RowSet& rows);
+  std::span<const float> Logits(const RowSet& rows);
+  RopeRows MakeRopeRows(const std::vector<float>& freqs, const std::vector<int32_t>& positions,
+                        Scratch<float>& cos, Scratch<float>& sin) const;
+  void SetRopeRows(const RowSet& rows);
+
+  // ---- attention.cc: streams -> attention sub-layer -> streams
+  // Collapses the streams with pre_ and normalises: x_ [T, D].
+  void SublayerInput(const HyperWeights& hyper, const bf16* norm, int32_t num_rows, bool mix);
+  void FinishSublayer(int32_t num_rows, const bf16* y);
+  void QueryInput(const BlockWeights& block, int32_t num_rows);
+  void AttentionSublayer(int32_t layer, const RowSet& rows);
+  void ProduceGlobalKv(int32_t layer, const RowSet& rows);
+  void SelectEntries(int32_t layer, const RowSet& rows);
+  // Shared by text layers and draft blocks: x_ -> y_. `ring` = the layer's ring; selection may be
+  // null.
+  void Attend(const BlockWeights& block, int32_t ring, const RowSet& rows, const RopeRows& rope,
+              const int32_t* selection, const std::optional<int32_t>& kv_source, bool draft);
+  // FP8 records of own KV rows from quantised input xq [T, D] -> fresh [T, record].
+  void MakeSwaRecords(const BlockWeights& block, const bf16* xq, int32_t num_rows,
+                      const RopeRows& rope, uint8_t* fresh);
+  void StoreRing(int32_t ring, const RowSet& rows, const uint8_t* fresh);
+  void OutputProjection(const BlockWeights& block, bf16* o, int32_t num_rows, const RopeRows& rope);
+
+  // ---- feed_forward.cc
+  void FeedForwardSublayer(const BlockWeights& block, const RowSet& rows, int32_t num_experts,
+                           int32_t topk, int32_t observed_layer);
+
+  // ---- memory.cc
+  void EngramLayer(int32_t table, const RowSet& rows);
+
+  // ---- helpers
+  void Project(const Matrix& weight, const bf16* x, int32_t num_rows, bf16* out) const;
+  void ProjectF32(const Matrix& weight, const bf16* x, int32_t num_rows, float* out) const;
+  void Normalise(const bf16* x, const bf16* gain, int32_t dim, int32_t num_rows, bf16* out) const;
+  int64_t StreamElements() const { return int64_t{config_.hc_mult} * config_.hidden_size; }
+  float eps() const { return static_cast<float>(config_.rms_norm_eps); }
+
+  const ModelWeights& weights_;
+  const std::vector<int32_t> token_classes_;
+  const Backend backend_;
+  const IndexScores index_scores_;
+  std::optional<EngramHash> engram_hash_;
+  std::vector<float> plain_freqs_;     // ratio 0 and draft
+  std::vector<float> compress_freqs_;  // ratio > 0
+  ForwardObserver* observer_ = nullptr;
+
+  // The state that flows from layer to layer, [T, ...].
+  Scratch<bf16> streams_, main_hidden_;
+  Scratch<float> pre_, pre_next_, post_, comb_;
+  Scratch<int32_t> selection_, blocks_;
+  RopeRows plain_rope_, compress_rope_;
+  Scratch<float> plain_cos_, plain_sin_, compress_cos_, compress_sin_;
+
+  // Scratch of one sub-layer.
+  Scratch<bf16> collapsed_, x_, xq_, qr_, qrq_, q_, kv_, o_, z_, y_;
+  Scratch<uint8_t> fresh_;
+  Scratch<float> ab_, entry_cos_, entry_sin_;
+  Scratch<bf16> latent_, index_key_, index_q_, index_w_;
+  Scratch<bf16> shared_gate_, shared_up_, shared_out_, expert_y_;
+  Scratch<float> gate_logits_, route_weights_, route_gap_;
+  Scratch<int32_t> route_experts_, engram_rows_;
+  Scratch<bf16> engram_x_, engram_kv_;
+  Scratch<float> logits_, draft_logits_, markov_logits_, confidence_;
+  Scratch<bf16> head_x_, draft_x_, bigram_, confidence_x_;
+};
+
+}  // namespace deepinfer
