@@ -8,6 +8,8 @@ find_package(PkgConfig REQUIRED)
 pkg_check_modules(PCRE2 REQUIRED IMPORTED_TARGET libpcre2-8)
 pkg_check_modules(UTF8PROC REQUIRED IMPORTED_TARGET libutf8proc)
 find_package(CLI11 REQUIRED)
+# Header-only: the packaged library is built with exceptions, which we switch off.
+find_path(DI_TOMLPLUSPLUS toml++/toml.h REQUIRED)
 if(DI_BUILD_TESTS)
   find_package(GTest REQUIRED)
   include(GoogleTest)

@@ -18,8 +18,8 @@ Environment ProcessEnvironment();
 // DeepInfer's rule for switches: true unless `0`, empty, `false` or `False`.
 bool ParseSwitch(std::string_view text);
 
-// Logs about the DEEPINFER_* names in `environment` that `used`, the names this command reads, lacks.
-// Returns the names nobody knows, sorted; each kind is logged as one line.
+// Logs about the DEEPINFER_* names in `environment` that `used`, the names this command reads,
+// lacks. Returns the names nobody knows, sorted; each kind is logged as one line.
 std::set<std::string> ReportUnusedNames(const Environment& environment,
                                         const std::set<std::string>& used);
 

@@ -1,8 +1,9 @@
-// apps/options.h: what a command can be told, declared once each: flags > environment > TOML file > default.
+// apps/options.h: what a command can be told, declared once each: flags > environment > TOML file >
+// default.
 //
-// A command owns a plain struct of values, declares one Option per value and calls Parse(). The value
-// that stands in the struct at Add() is the default and is printed by --help. The parsing library stays
-// behind options.cc, the TOML library behind config_file.cc.
+// A command owns a plain struct of values, declares one Option per value and calls Parse(). The
+// value that stands in the struct at Add() is the default and is printed by --help. The parsing
+// library stays behind options.cc, the TOML library behind config_file.cc.
 //
 //   GenerateFlags flags;
 //   OptionSet options("generate", "Produces text from a prompt.");
@@ -40,8 +41,8 @@ struct Option {
   bool positional = false;                   // may be given without its flag, in the order of Add()
 };
 
-// A bool is a switch (--x, --no-x); a vector may be given several times and by a TOML array (from the
-// environment: separated by commas); an optional has no default.
+// A bool is a switch (--x, --no-x); a vector may be given several times and by a TOML array (from
+// the environment: separated by commas); an optional has no default.
 using OptionTarget =
     std::variant<bool*, int32_t*, int64_t*, uint64_t*, double*, std::string*,
                  std::vector<std::string>*, std::optional<int32_t>*, std::optional<int64_t>*,
@@ -64,9 +65,9 @@ class OptionSet {
   void Add(Option option, OptionTarget target);
 
   // arguments: what follows the command's name. Fills every target, or none on failure.
-  // Errors: kInvalidArgument, one line naming the source (flag, variable, or file and key), what was
-  // found and what is accepted; as Disk::ReadText for the file of --config.
-  // Variables named DEEPINFER_* that mean nothing: one warning line a call (environment.h).
+  // Errors: kInvalidArgument, one line naming the source (flag, variable, or file and key), what
+  // was found and what is accepted; as Disk::ReadText for the file of --config. Variables named
+  // DEEPINFER_* that mean nothing: one warning line a call (environment.h).
   Status Parse(const std::vector<std::string>& arguments, const OptionInputs& inputs);
 
   // True after Parse() saw --help or -h; then no target was written and nothing was checked.

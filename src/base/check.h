@@ -17,14 +17,14 @@ namespace deepinfer {
       ::deepinfer::CheckFailed(__FILE__, __LINE__, "CHECK failed: " #cond); \
   } while (false)
 
-#define DI_CHECK_OP(a, op, b)                                                                 \
-  do {                                                                                        \
-    const auto& di_a = (a);                                                                   \
-    const auto& di_b = (b);                                                                   \
-    if (!(di_a op di_b)) [[unlikely]]                                                         \
-      ::deepinfer::CheckFailed(__FILE__, __LINE__,                                            \
-                               ::deepinfer::StrCat("CHECK failed: " #a " " #op " " #b " (",   \
-                                                   di_a, " against ", di_b, ")"));            \
+#define DI_CHECK_OP(a, op, b)                                                                     \
+  do {                                                                                            \
+    const auto& di_a = (a);                                                                       \
+    const auto& di_b = (b);                                                                       \
+    if (!(di_a op di_b)) [[unlikely]]                                                             \
+      ::deepinfer::CheckFailed(__FILE__, __LINE__,                                                \
+                               ::deepinfer::StrCat("CHECK failed: " #a " " #op " " #b " (", di_a, \
+                                                   " against ", di_b, ")"));                      \
   } while (false)
 
 #define CHECK_EQ(a, b) DI_CHECK_OP(a, ==, b)

@@ -6,9 +6,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <mutex>
 
 namespace deepinfer {
 namespace {
@@ -16,8 +18,8 @@ namespace {
 namespace fs = std::filesystem;
 
 Status FromErrno(const std::string& path, std::string_view doing, int error) {
-  const StatusCode code = error == ENOENT || error == ENOTDIR ? StatusCode::kNotFound
-                          : error == EACCES || error == EPERM ? StatusCode::kPermissionDenied
+  const StatusCode code = error == ENOENT || error == ENOTDIR  ? StatusCode::kNotFound
+                          : error == EACCES || error == EPERM  ? StatusCode::kPermissionDenied
                           : error == ENOSPC || error == EDQUOT ? StatusCode::kResourceExhausted
                                                                : StatusCode::kInternal;
   return MakeStatus(code, StrCat(path, ": cannot ", doing, ": ", std::strerror(error)));
@@ -92,7 +94,8 @@ class RealWritable : public WritableFile {
     const int fd = fd_;
     fd_ = -1;
     if (::close(fd) != 0) return FromErrno(path_, "close", errno);
-    if (::rename(temporary_.c_str(), path_.c_str()) != 0) return FromErrno(path_, "rename to", errno);
+    if (::rename(temporary_.c_str(), path_.c_str()) != 0)
+      return FromErrno(path_, "rename to", errno);
     committed_ = true;
     return OkStatus();
   }
@@ -170,7 +173,8 @@ class RealDiskImpl : public Disk {
 StatusOr<std::string> Disk::ReadText(const std::string& path, int64_t limit_bytes) {
   DI_ASSIGN_OR_RETURN(const std::unique_ptr<ReadableFile> file, OpenRead(path));
   if (file->size() > limit_bytes) {
-    return ResourceExhausted(path, ": ", file->size(), " bytes, at most ", limit_bytes, " are read");
+    return ResourceExhausted(path, ": ", file->size(), " bytes, at most ", limit_bytes,
+                             " are read");
   }
   std::string text(static_cast<size_t>(file->size()), '\0');
   DI_RETURN_IF_ERROR(

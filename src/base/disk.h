@@ -1,8 +1,9 @@
-// base/disk.h: files, as an interface, so that tests can hold them in memory, break them and fill them up.
+// base/disk.h: files, as an interface, so that tests can hold them in memory, break them and fill
+// them up.
 //
-// store/, cluster/ and schedule/ touch files only through Disk; checkpoint reading and command output use
-// it too. Paths are plain UTF-8 text. Every message names the path and what the system said.
-// Threads: Disk and ReadableFile from any thread; a WritableFile from one at a time.
+// store/, cluster/ and schedule/ touch files only through Disk; checkpoint reading and command
+// output use it too. Paths are plain UTF-8 text. Every message names the path and what the system
+// said. Threads: Disk and ReadableFile from any thread; a WritableFile from one at a time.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +20,8 @@ class ReadableFile {
  public:
   virtual ~ReadableFile() = default;
   virtual int64_t size() const = 0;
-  // Fills `out` from byte `offset`. Errors: kDataLoss if the file ends before, kInternal from the system.
+  // Fills `out` from byte `offset`. Errors: kDataLoss if the file ends before, kInternal from the
+  // system.
   virtual Status ReadAt(int64_t offset, std::span<uint8_t> out) const = 0;
   // The whole file as memory, read-only, valid as long as this object. Mapped where the disk can.
   virtual StatusOr<std::span<const uint8_t>> Map() const = 0;
@@ -42,7 +44,8 @@ class Disk {
   virtual ~Disk() = default;
   virtual StatusOr<std::unique_ptr<ReadableFile>> OpenRead(const std::string& path) = 0;
   virtual StatusOr<std::unique_ptr<WritableFile>> Create(const std::string& path) = 0;
-  // Names (not paths) in a directory, sorted. Errors: kNotFound, kFailedPrecondition if not a directory.
+  // Names (not paths) in a directory, sorted. Errors: kNotFound, kFailedPrecondition if not a
+  // directory.
   virtual StatusOr<std::vector<std::string>> List(const std::string& directory) = 0;
   virtual bool IsFile(const std::string& path) = 0;
   virtual bool IsDirectory(const std::string& path) = 0;

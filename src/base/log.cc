@@ -8,8 +8,8 @@ namespace {
 
 spdlog::logger& Logger() {
   static const std::shared_ptr<spdlog::logger> logger = [] {
-    auto made = std::make_shared<spdlog::logger>("deepinfer",
-                                                 std::make_shared<spdlog::sinks::stderr_color_sink_mt>());
+    auto made = std::make_shared<spdlog::logger>(
+        "deepinfer", std::make_shared<spdlog::sinks::stderr_color_sink_mt>());
     made->set_pattern("%^[%H:%M:%S %l]%$ %v");
     made->set_level(spdlog::level::info);
     return made;

@@ -1,4 +1,5 @@
-// base/status.h: how failures of the world or of a caller travel (style: absl's codes, no exceptions).
+// base/status.h: how failures of the world or of a caller travel (style: absl's codes, no
+// exceptions).
 //
 // Our own bugs are CHECKs (base/check.h). A Status carries one line: what, where, expected, found.
 #pragma once
@@ -70,10 +71,9 @@ Status Annotate(const Status& status, const Args&... args) {
 #define DI_CONCAT_INNER(a, b) a##b
 #define DI_CONCAT(a, b) DI_CONCAT_INNER(a, b)
 
-#define DI_RETURN_IF_ERROR(expr)                                \
-  do {                                                          \
-    if (::deepinfer::Status di_status = (expr); !di_status.ok()) \
-      return di_status;                                         \
+#define DI_RETURN_IF_ERROR(expr)                                                   \
+  do {                                                                             \
+    if (::deepinfer::Status di_status = (expr); !di_status.ok()) return di_status; \
   } while (false)
 
 // DI_ASSIGN_OR_RETURN(auto x, F()): x = the value, or returns the status.

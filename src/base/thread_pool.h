@@ -1,7 +1,7 @@
 // base/thread_pool.h: a fixed set of workers that run loops in parallel.
 //
-// Threads: one caller at a time (the step loop). The caller works too, so a pool of one thread starts
-// none. Which thread runs which index is unspecified; results must not depend on it.
+// Threads: one caller at a time (the step loop). The caller works too, so a pool of one thread
+// starts none. Which thread runs which index is unspecified; results must not depend on it.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +20,8 @@ class ThreadPool {
 
   int num_threads() const { return num_threads_; }
 
-  // Runs body(begin, end) over [0, count) in pieces of at least min_piece indices. Returns when all are
-  // done. body must not call ParallelFor of the same pool and must not throw.
+  // Runs body(begin, end) over [0, count) in pieces of at least min_piece indices. Returns when all
+  // are done. body must not call ParallelFor of the same pool and must not throw.
   void ParallelFor(int64_t count, int64_t min_piece,
                    const std::function<void(int64_t begin, int64_t end)>& body);
 
