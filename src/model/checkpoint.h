@@ -48,6 +48,7 @@ class Checkpoint {
 
  private:
   Checkpoint() = default;
+  void Bind(const std::vector<ScanItem>& items);
 
   ModelConfig config_;
   TensorFiles files_;
@@ -65,5 +66,10 @@ StatusOr<ModelConfig> ReadModelConfig(Disk& disk, const std::string& directory, 
 // wrong element type, cut off by the end of the file; problems of the files themselves come first.
 std::vector<TensorProblem> FindDifferences(const std::vector<TensorSpec>& expected,
                                            const TensorFiles& files);
+
+// The stored tensors that are as expected, with their bytes, in the order of `expected` (which the
+// items point into). Maps the files; reads nothing.
+StatusOr<std::vector<ScanItem>> MakeScanItems(const std::vector<TensorSpec>& expected,
+                                              const TensorFiles& files);
 
 }  // namespace deepinfer

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <memory>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -55,11 +56,12 @@ struct TensorFiles {
   std::vector<TensorFile> files;
   std::vector<StoredTensor> tensors;  // of the readable files, names unique
   std::vector<TensorProblem> problems;
-  // Tensors that the index places in a file that is not readable: absent, but that file is the
-  // reason.
-  std::vector<std::string> unreadable_tensors;  // sorted
+  // Tensors that are absent for a reason that `problems` already states: their file cannot be read,
+  // or the index places them where they are not.
+  std::set<std::string, std::less<>> explained;
 
-  // The tensor's bytes in the mapped file. Requires: it lies inside the file.
+  bool IsWhole(const StoredTensor& tensor) const;  // ends inside its file
+  // The tensor's bytes in the mapped file. Requires: IsWhole(tensor).
   StatusOr<std::span<const uint8_t>> Bytes(const StoredTensor& tensor) const;
 };
 

@@ -80,4 +80,10 @@ struct ModelWeights {
   Matrix confidence_proj;           // [1, D + rank] BF16
 };
 
+class TensorTable;
+
+// Points every weight into the table's tensors. Requires: the table holds all of
+// ExpectedTensors(config).
+ModelWeights BindWeights(const ModelConfig& config, const TensorTable& tensors);
+
 }  // namespace deepinfer
