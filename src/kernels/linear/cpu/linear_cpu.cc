@@ -1,0 +1,143 @@
+// The plain CPU form: weights become F32 a chunk of K of four rows at a time, once for up to 64
+// rows of x, and the products accumulate by FMA.
+//
+// Order of the sum of one output, a function of K alone: columns in chunks of 512; inside a chunk
+// lane k % 8 in order of k; chunk sums lane by lane in order; the eight lanes by ReduceLanes.
+
+#include "kernels/linear/cpu/linear_cpu.h"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "kernels/cpu/simd.h"
+#include "kernels/linear/cpu/decode_rows.h"
+
+namespace deepinfer {
+namespace {
+
+constexpr int64_t kChunk = 512;  // columns; four decoded rows of it stay in the L1 cache
+constexpr int kRows = 4;         // rows of W in a tile
+constexpr int kTokens = 3;       // rows of x in a tile: 4 x 3 accumulators fill the registers
+constexpr int64_t kTokenBlock = 64;
+
+// A scratch array per thread that only grows.
+template <typename T, int kSlot>
+T* Scratch(int64_t count) {
+  thread_local std::vector<T> storage;
+  if (std::ssize(storage) < count) storage.resize(static_cast<size_t>(count));
+  return storage.data();
+}
+
+void StoreOutput(const LinearParams& p, int64_t t, int64_t n, float value) {
+  if (p.out != nullptr) {
+    p.out[t * p.out_stride + n] = ToBf16(value);
+  } else {
+    p.out_f32[t * p.out_stride + n] = value;
+  }
+}
+
+// sums[t][n] += lane sums over `count` columns (a multiple of 8) of w[n] * x[t].
+template <int kNumTokens>
+void AccumulateTile(const float* w, const float* x, int64_t x_stride, int64_t count, float* sums) {
+  __m256 acc[kNumTokens][kRows] = {};
+  for (int64_t k = 0; k < count; k += 8) {
+    __m256 xs[kNumTokens];
+    for (int t = 0; t < kNumTokens; ++t) xs[t] = _mm256_loadu_ps(x + t * x_stride + k);
+    for (int n = 0; n < kRows; ++n) {
+      const __m256 weight = _mm256_loadu_ps(w + n * kChunk + k);
+      for (int t = 0; t < kNumTokens; ++t) acc[t][n] = _mm256_fmadd_ps(weight, xs[t], acc[t][n]);
+    }
+  }
+  for (int t = 0; t < kNumTokens; ++t) {
+    for (int n = 0; n < kRows; ++n) {
+      float* sum = sums + (t * kRows + n) * 8;
+      _mm256_storeu_ps(sum, _mm256_add_ps(_mm256_loadu_ps(sum), acc[t][n]));
+    }
+  }
+}
+
+// x: [num_tokens, x_stride] F32, padded with zeros to a multiple of 8 columns.
+void FourRows(const LinearParams& p, int64_t first_token, int64_t num_tokens, const float* x,
+              int64_t x_stride, int64_t first_row) {
+  const Matrix& w = p.weight;
+  const int64_t num_rows = std::min<int64_t>(kRows, w.rows - first_row);
+  float* weights = Scratch<float, 0>(kRows * kChunk);
+  float* sums = Scratch<float, 1>(kTokenBlock * kRows * 8);
+  std::fill_n(sums, num_tokens * kRows * 8, 0.0f);
+  for (int64_t begin = 0; begin < w.cols; begin += kChunk) {
+    const int64_t count = std::min(kChunk, w.cols - begin);
+    for (int64_t n = 0; n < num_rows; ++n)
+      simd::DecodeRow(w, first_row + n, begin, count, weights + n * kChunk);
+    const int64_t padded = (count + 7) / 8 * 8;
+    for (int64_t t = 0; t < num_tokens; t += kTokens) {
+      const float* xt = x + t * x_stride + begin;
+      float* sum = sums + t * kRows * 8;
+      switch (std::min<int64_t>(kTokens, num_tokens - t)) {
+        case 1:
+          AccumulateTile<1>(weights, xt, x_stride, padded, sum);
+          break;
+        case 2:
+          AccumulateTile<2>(weights, xt, x_stride, padded, sum);
+          break;
+        default:
+          AccumulateTile<3>(weights, xt, x_stride, padded, sum);
+      }
+    }
+  }
+  for (int64_t t = 0; t < num_tokens; ++t) {
+    for (int64_t n = 0; n < num_rows; ++n) {
+      const __m256 lanes = _mm256_loadu_ps(sums + (t * kRows + n) * 8);
+      StoreOutput(p, first_token + t, first_row + n, simd::ReduceLanes(lanes));
+    }
+  }
+}
+
+double DecodeExactly(const Matrix& w, int64_t row, int64_t col) {
+  const int64_t index = row * w.cols + col;
+  if (w.format == WeightFormat::kFp8) {
+    const uint8_t e = w.scale[row / 32 * (w.cols / 32) + col / 32];
+    return std::ldexp(E4m3ToFloat(w.bytes()[index]), e - 127);
+  }
+  const uint8_t code = static_cast<uint8_t>(w.bytes()[index / 2] >> (4 * (col % 2)));
+  return std::ldexp(E2m1ToFloat(code & 15), w.scale[index / 32] - 127);
+}
+
+// Scales near the ends of E8M0 leave the range of F32 once multiplied: F64, in order of k.
+void RowsInDouble(const LinearParams& p, int64_t row_begin, int64_t row_end) {
+  const Matrix& w = p.weight;
+  double* weights = Scratch<double, 2>(w.cols);
+  for (int64_t n = row_begin; n < row_end; ++n) {
+    for (int64_t k = 0; k < w.cols; ++k) weights[k] = DecodeExactly(w, n, k);
+    for (int64_t t = 0; t < p.num_tokens; ++t) {
+      double sum = 0;
+      for (int64_t k = 0; k < w.cols; ++k) sum += ToFloat(p.x[t * p.x_stride + k]) * weights[k];
+      StoreOutput(p, t, n, static_cast<float>(sum));
+    }
+  }
+}
+
+}  // namespace
+
+void LinearCpu(const Backend& backend, const LinearParams& p) {
+  const Matrix& w = p.weight;
+  const bool scaled = w.format == WeightFormat::kFp8 || w.format == WeightFormat::kFp4;
+  if (scaled && !w.usual_scales) {
+    backend.ParallelFor(w.rows, 1,
+                        [&](int64_t begin, int64_t end) { RowsInDouble(p, begin, end); });
+    return;
+  }
+  const int64_t x_stride = (w.cols + 7) / 8 * 8;
+  for (int64_t first = 0; first < p.num_tokens; first += kTokenBlock) {
+    const int64_t num_tokens = std::min(kTokenBlock, p.num_tokens - first);
+    float* x = Scratch<float, 3>(num_tokens * x_stride);
+    for (int64_t t = 0; t < num_tokens; ++t)
+      simd::DecodeBf16(p.x + (first + t) * p.x_stride, w.cols, x + t * x_stride);
+    const int64_t num_groups = (w.rows + kRows - 1) / kRows;
+    backend.ParallelFor(num_groups, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t g = begin; g < end; ++g) FourRows(p, first, num_tokens, x, x_stride, g * kRows);
+    });
+  }
+}
+
+}  // namespace deepinfer

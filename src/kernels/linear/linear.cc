@@ -1,0 +1,32 @@
+#include "kernels/linear/linear.h"
+
+#include "kernels/linear/cpu/linear_cpu.h"
+
+namespace deepinfer {
+
+void LinearRef(const Backend& backend, const LinearParams& params);
+
+namespace {
+
+void Check(const LinearParams& p) {
+  const Matrix& w = p.weight;
+  CHECK(!w.empty());
+  CHECK_GE(p.num_tokens, 0);
+  CHECK_GE(p.x_stride, w.cols);
+  CHECK_GE(p.out_stride, w.rows);
+  CHECK((p.out == nullptr) != (p.out_f32 == nullptr));
+  if (w.format == WeightFormat::kFp8 || w.format == WeightFormat::kFp4) {
+    CHECK(w.scale != nullptr);
+    CHECK_EQ(w.cols % 32, 0);
+  }
+  if (w.format == WeightFormat::kFp8) CHECK_EQ(w.rows % 32, 0);
+}
+
+}  // namespace
+
+Op<LinearParams>& LinearOp() {
+  static Op<LinearParams> table(LinearRef, LinearCpu, Check);
+  return table;
+}
+
+}  // namespace deepinfer
