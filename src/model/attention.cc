@@ -239,6 +239,9 @@ void Model::Impl::SelectEntries(int32_t layer, const RowSet& rows) {
       config_.candidate_source_layer_id.has_value() && layer > *config_.candidate_source_layer_id;
   int32_t* const blocks = blocks_.Get(int64_t{count} * config_.candidate_topk_blocks);
   int32_t* const selection = selection_.Get(int64_t{count} * config_.index_topk);
+  float* const scores = observer_->wants_details()
+                            ? index_scores_scratch_.Get(int64_t{count} * config_.index_topk)
+                            : nullptr;
   IndexSelect(backend_, {.num_tokens = count,
                          .num_heads = heads,
                          .dim = dim,
@@ -249,12 +252,13 @@ void Model::Impl::SelectEntries(int32_t layer, const RowSet& rows) {
                          .sources = sources.data(),
                          .num_visible = visible.data(),
                          .selection = selection,
+                         .selected_scores = scores,
                          .block_size = config_.candidate_block_size,
                          .topk_blocks = config_.candidate_topk_blocks,
                          .blocks_out = makes_blocks ? blocks : nullptr,
                          .blocks_in = inside_blocks ? blocks : nullptr});
   if (makes_blocks) observer_->CandidateBlocks(layer, rows, blocks);
-  observer_->Selection(layer, rows, selection);
+  observer_->Selection(layer, rows, selection, scores);
 }
 
 void Model::Impl::MakeSwaRecords(const BlockWeights& block, const bf16* xq, int32_t num_rows,

@@ -20,7 +20,7 @@ void Model::Impl::FeedForwardSublayer(const BlockWeights& block, const RowSet& r
   int32_t* const experts = route_experts_.Get(int64_t{count} * topk);
   float* const weights = route_weights_.Get(int64_t{count} * topk);
   const bool observed = observed_layer >= 0;
-  float* const gap = observed && observer_->wants_route_gaps() ? route_gap_.Get(count) : nullptr;
+  float* const gap = observed && observer_->wants_details() ? route_gap_.Get(count) : nullptr;
   Router(backend_, {.num_tokens = count,
                     .num_experts = num_experts,
                     .topk = topk,

@@ -69,14 +69,17 @@ class ForwardObserver {
   virtual void EngramOutput(int32_t /*layer*/, const RowSet&, const bf16* /*streams*/) {}
   virtual void AttentionOutput(int32_t /*layer*/, const RowSet&, const bf16* /*streams*/,
                                const float* /*pre*/) {}
-  // selection [T, index_topk] of an index source; may be replaced.
-  virtual void Selection(int32_t /*layer*/, const RowSet&, int32_t* /*selection*/) {}
+  // selection [T, index_topk] of an index source; may be replaced. scores: of the selected entries,
+  // or null.
+  virtual void Selection(int32_t /*layer*/, const RowSet&, int32_t* /*selection*/,
+                         const float* /*scores*/) {}
   // blocks [T, candidate_topk_blocks] of the candidate source; may be replaced.
   virtual void CandidateBlocks(int32_t /*layer*/, const RowSet&, int32_t* /*blocks*/) {}
-  // experts [T, k] ascending; gap [T] = k-th minus (k+1)-th of score + bias.
+  // experts [T, k] ascending; gap [T] = k-th minus (k+1)-th of score + bias, or null.
   virtual void Routes(int32_t /*layer*/, const RowSet&, const int32_t* /*experts*/,
                       const float* /*gap*/) {}
-  virtual bool wants_route_gaps() const { return false; }
+  // Whether `scores` and `gap` are to be computed.
+  virtual bool wants_details() const { return false; }
   // main_hidden [T, targets * D]: what feeds the draft.
   virtual void MainHidden(const RowSet&, bf16* /*main_hidden*/) {}
 };

@@ -94,7 +94,7 @@ class Model::Impl {
   Scratch<float> ab_, entry_cos_, entry_sin_;
   Scratch<bf16> latent_, index_key_, index_q_, index_w_;
   Scratch<bf16> shared_gate_, shared_up_, shared_out_, expert_y_;
-  Scratch<float> gate_logits_, route_weights_, route_gap_;
+  Scratch<float> index_scores_scratch_, gate_logits_, route_weights_, route_gap_;
   Scratch<int32_t> route_experts_, engram_rows_;
   Scratch<bf16> engram_x_, engram_kv_;
   Scratch<float> logits_, draft_logits_, markov_logits_, confidence_;

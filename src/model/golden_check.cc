@@ -1,0 +1,603 @@
+#include "model/golden_check.h"
+
+#include <algorithm>
+#include <map>
+
+#include "kernels/kv_records/kv_records.h"
+#include "model/checkpoint.h"
+#include "model/golden_data.h"
+#include "model/kv_shape.h"
+#include "model/model.h"
+#include "model/synthetic_checkpoint.h"
+
+namespace deepinfer {
+namespace {
+
+constexpr double kBitEqualFraction = 0.995;  // golden README: the rest is one ulp
+constexpr double kDraftLogits = 5e-3;
+constexpr double kDraftConfidence = 5e-2;
+constexpr float kRouteGap = 1e-4f;
+constexpr float kDraftGap = 0.2f;
+constexpr double kPre = 2e-6;  // mHC coefficients from equal streams
+
+int64_t CountEqual(std::span<const bf16> a, const bf16* b) {
+  int64_t equal = 0;
+  for (size_t i = 0; i < a.size(); ++i) equal += a[i] == b[i] ? 1 : 0;
+  return equal;
+}
+
+double RelativeRms(std::span<const float> got, std::span<const float> want) {
+  double diff = 0, norm = 0;
+  for (size_t i = 0; i < want.size(); ++i) {
+    const double d = static_cast<double>(got[i]) - static_cast<double>(want[i]);
+    diff += d * d;
+    norm += static_cast<double>(want[i]) * static_cast<double>(want[i]);
+  }
+  // A NaN must not pass a "<= limit" test.
+  const double ratio = std::sqrt(diff / norm);
+  return std::isfinite(ratio) ? ratio : HUGE_VAL;
+}
+
+int32_t ArgMax(std::span<const float> row) {
+  return static_cast<int32_t>(std::max_element(row.begin(), row.end()) - row.begin());
+}
+
+// Which stored tensors a pass is fed with and compared to.
+enum class Feed { kStreams, kSelections, kNothing };
+
+struct FractionEqual {
+  int64_t equal = 0, total = 0;
+  double value() const { return static_cast<double>(equal) / static_cast<double>(total); }
+};
+
+// Feeds a forward pass from stored tensors and collects what comes out. Rows of a pass are
+// positions row0, row0 + 1, ... of the stored [.., T, ..] tensors (prompt), or one decode step.
+class Recorder : public ForwardObserver {
+ public:
+  Recorder(const ModelConfig& config, const GoldenData& data, Feed feed, std::string run)
+      : config_(config), data_(data), feed_(feed), run_(std::move(run)) {}
+
+  // prefix: "" or "vl." ; step < 0 = the prompt.
+  void Begin(std::string prefix, int32_t step) {
+    prefix_ = std::move(prefix);
+    step_ = step;
+  }
+
+  bool wants_details() const override { return feed_ == Feed::kStreams; }
+
+  void LayerInput(int32_t layer, const RowSet& rows, bf16* streams, float* pre) override {
+    if (feed_ != Feed::kStreams) return;
+    const int64_t width = int64_t{config_.hc_mult} * config_.hidden_size;
+    const std::span<const bf16> x = StoredRows<bf16>("layer_X", layer, rows.num_rows(), width);
+    if (layer > 0) {
+      FractionEqual& figure = (step_ < 0 ? prompt_ffn : decode_ffn)[layer - 1];
+      figure.equal += CountEqual(x, streams);
+      figure.total += static_cast<int64_t>(x.size());
+    }
+    std::copy(x.begin(), x.end(), streams);
+    const auto p = StoredRows<float>("layer_pre", layer, rows.num_rows(), config_.hc_mult);
+    std::copy(p.begin(), p.end(), pre);
+  }
+
+  void EngramRows(int32_t table, const RowSet& rows, const int32_t* ids) override {
+    if (step_ >= 0) return;
+    const auto stored = data_.Get<int32_t>(prefix_ + "engram_rows");
+    const auto tables = static_cast<int64_t>(config_.engram_layer_ids.size());
+    const int64_t columns = config_.EngramColumns();
+    for (int64_t t = 0; t < rows.num_rows(); ++t) {
+      if (rows.is_image[static_cast<size_t>(t)] != 0)
+        continue;  // rows of dead tokens are irrelevant
+      for (int64_t c = 0; c < columns; ++c) {
+        const auto at = static_cast<size_t>((t * tables + table) * columns + c);
+        engram_row_mismatches += stored[at] != ids[t * columns + c] ? 1 : 0;
+      }
+    }
+  }
+
+  void EngramOutput(int32_t layer, const RowSet& rows, const bf16* streams) override {
+    const std::string name = StrCat("engram_X.", layer);
+    if (feed_ != Feed::kStreams || step_ >= 0 || !data_.Has(name)) return;
+    const auto stored = data_.Get<bf16>(name);  // all positions, or the last ones
+    const int64_t width = int64_t{config_.hc_mult} * config_.hidden_size;
+    const int64_t skip = rows.num_rows() - static_cast<int64_t>(stored.size()) / width;
+    engram_out.equal += CountEqual(stored, streams + skip * width);
+    engram_out.total += static_cast<int64_t>(stored.size());
+  }
+
+  void AttentionOutput(int32_t layer, const RowSet& rows, const bf16* streams,
+                       const float* pre) override {
+    if (feed_ != Feed::kStreams || step_ >= 0 || !data_.Has("mid_X")) return;
+    const int64_t width = int64_t{config_.hc_mult} * config_.hidden_size;
+    const auto x = StoredRows<bf16>("mid_X", layer, rows.num_rows(), width);
+    prompt_attention[layer].equal += CountEqual(x, streams);
+    prompt_attention[layer].total += static_cast<int64_t>(x.size());
+    const auto p = StoredRows<float>("mid_pre", layer, rows.num_rows(), config_.hc_mult);
+    for (size_t i = 0; i < p.size(); ++i) {
+      const double diff = std::fabs(static_cast<double>(p[i]) - static_cast<double>(pre[i]));
+      pre_error = std::max(pre_error, std::isnan(diff) ? HUGE_VAL : diff);
+    }
+  }
+
+  void Selection(int32_t layer, const RowSet& rows, int32_t* selection,
+                 const float* scores) override {
+    if (feed_ == Feed::kNothing) return;
+    const std::string which = step_ < 0 ? "prompt." : "decode.";
+    const int64_t k = config_.index_topk;
+    const int64_t first = step_ < 0 ? 0 : step_;
+    const auto stored =
+        data_.Get<int32_t>(StrCat(Run(), "sel_", which, layer))
+            .subspan(static_cast<size_t>(first * k), static_cast<size_t>(rows.num_rows() * k));
+    if (feed_ == Feed::kStreams) {
+      const auto gaps = data_.Get<float>(StrCat(Run(), "selgap_", which, layer));
+      for (int64_t t = 0; t < rows.num_rows(); ++t) {
+        ++selection_rows;
+        if (std::equal(selection + t * k, selection + (t + 1) * k,
+                       &stored[static_cast<size_t>(t * k)])) {
+          continue;
+        }
+        // Two BF16 ulp of the smallest selected score: closer entries may change places.
+        const float least = *std::min_element(scores + t * k, scores + (t + 1) * k);
+        const float ulp = std::ldexp(1.0f, std::ilogb(std::max(std::fabs(least), 1e-6f)) - 7);
+        (gaps[static_cast<size_t>(first + t)] < 2 * ulp ? selection_ties : selection_mismatches) +=
+            1;
+      }
+    }
+    std::copy(stored.begin(), stored.end(), selection);
+  }
+
+  void CandidateBlocks(int32_t, const RowSet& rows, int32_t* blocks) override {
+    if (feed_ != Feed::kStreams || step_ >= 0 || !data_.Has("candidate_blocks_prompt")) return;
+    const auto stored = data_.Get<uint8_t>("candidate_blocks_prompt");
+    const int64_t all = data_.Shape("candidate_blocks_prompt")[1];
+    for (int64_t t = 0; t < rows.num_rows(); ++t) {
+      std::vector<uint8_t> kept(static_cast<size_t>(all), 0);
+      for (int64_t i = 0; i < config_.candidate_topk_blocks; ++i) {
+        const int32_t block = blocks[t * config_.candidate_topk_blocks + i];
+        if (block >= 0) kept[static_cast<size_t>(block)] = 1;
+      }
+      const bool same = std::equal(kept.begin(), kept.end(), &stored[static_cast<size_t>(t * all)]);
+      candidate_mismatches += same ? 0 : 1;
+    }
+  }
+
+  void Routes(int32_t layer, const RowSet& rows, const int32_t* experts,
+              const float* gap) override {
+    if (feed_ != Feed::kStreams || step_ >= 0) return;
+    const int64_t k = config_.num_experts_per_tok;
+    const auto stored = StoredRows<int32_t>("route_prompt", layer, rows.num_rows(), k);
+    for (int64_t t = 0; t < rows.num_rows(); ++t) {
+      const bool same =
+          std::equal(experts + t * k, experts + (t + 1) * k, &stored[static_cast<size_t>(t * k)]);
+      if (!same && !(gap[t] < kRouteGap)) ++route_mismatches;
+    }
+  }
+
+  void MainHidden(const RowSet& rows, bf16* main_hidden) override {
+    if (feed_ != Feed::kStreams) return;
+    const auto width =
+        static_cast<int64_t>(config_.dspark_target_layer_ids.size()) * config_.hidden_size;
+    const int64_t first = rows.positions.front();
+    const auto stored = data_.Get<bf16>("main_hidden")
+                            .subspan(static_cast<size_t>(first * width),
+                                     static_cast<size_t>(rows.num_rows() * width));
+    main_hidden_out.equal += CountEqual(stored, main_hidden);
+    main_hidden_out.total += static_cast<int64_t>(stored.size());
+    std::copy(stored.begin(), stored.end(), main_hidden);
+  }
+
+  std::map<int32_t, FractionEqual> prompt_attention, prompt_ffn, decode_ffn;
+  FractionEqual engram_out, main_hidden_out;
+  int64_t engram_row_mismatches = 0, selection_rows = 0, selection_mismatches = 0,
+          selection_ties = 0;
+  int64_t candidate_mismatches = 0, route_mismatches = 0;
+  double pre_error = 0;
+
+ private:
+  std::string Run() const { return prefix_.empty() ? run_ + "." : prefix_; }
+
+  // Rows of layer `layer` of a stored [L, T, width] tensor, or of one decode step of [steps, L,
+  // width].
+  template <typename T>
+  std::span<const T> StoredRows(const std::string& name, int32_t layer, int64_t rows,
+                                int64_t width) const {
+    const std::string full = step_ < 0 ? name : "decode_" + name;
+    const int64_t layers = data_.Shape(full)[step_ < 0 ? 0 : 1];
+    const int64_t first = step_ < 0 ? layer * rows : step_ * layers + layer;
+    return data_.Get<T>(full).subspan(static_cast<size_t>(first * width),
+                                      static_cast<size_t>(rows * width));
+  }
+
+  const ModelConfig& config_;
+  const GoldenData& data_;
+  const Feed feed_;
+  const std::string run_;
+  std::string prefix_;
+  int32_t step_ = -1;
+};
+
+class GoldenRun {
+ public:
+  GoldenRun(const Checkpoint& checkpoint, std::vector<int32_t> classes, const GoldenData& data,
+            const GoldenOptions& options, GoldenReport& report)
+      : config_(checkpoint.config()),
+        weights_(checkpoint.weights()),
+        classes_(std::move(classes)),
+        data_(data),
+        options_(options),
+        report_(report) {}
+
+  void All() {
+    LayerByLayer();
+    EndToEnd("official", IndexScores::kOfficial, Feed::kSelections);
+    EndToEnd("official", IndexScores::kOfficial, Feed::kNothing);
+    EndToEnd("f32idx", IndexScores::kF32, Feed::kNothing);
+    if (config_.num_nextn_predict_layers > 0) DraftAlone();
+    if (data_.Has("vl.logits")) ImageSpan();
+    report_.not_run = {"vision patches", "vision tower", "aligner", "resize plan"};
+  }
+
+ private:
+  struct Pass {  // a sequence in the making
+    std::vector<int32_t> tokens;
+    std::unique_ptr<PagePool> pool;
+    std::unique_ptr<SequenceKv> kv;
+    std::vector<uint8_t> image_mask;
+    std::vector<const bf16*> image_rows;
+  };
+
+  Model MakeModel(IndexScores scores) const {
+    return Model(config_, weights_, classes_,
+                 {.backend = options_.backend, .index_scores = scores});
+  }
+
+  Pass MakePass(const Model& model, std::vector<int32_t> tokens) const {
+    Pass pass;
+    const auto pages = static_cast<int32_t>(tokens.size()) / kTokensPerPage + 1;
+    pass.pool = std::make_unique<PagePool>(model.kv_shape().layout.page_bytes, pages);
+    pass.kv = std::make_unique<SequenceKv>(model.kv_shape(), pass.pool.get());
+    CHECK(pass.kv->Reserve(static_cast<int64_t>(tokens.size())).ok());
+    pass.tokens = std::move(tokens);
+    return pass;
+  }
+
+  std::span<const float> Run(Model& model, Pass& pass, int32_t begin, int32_t end,
+                             ForwardObserver* observer) const {
+    ForwardBatch batch;
+    batch.segments.push_back(
+        {.kv = pass.kv.get(),
+         .tokens = pass.tokens.data(),
+         .image_mask = pass.image_mask.empty() ? nullptr : pass.image_mask.data(),
+         .image_rows = pass.image_rows.empty() ? nullptr : pass.image_rows.data() + begin,
+         .begin = begin,
+         .end = end,
+         .logits_begin = begin});
+    return model.Forward(batch, observer);
+  }
+
+  std::vector<int32_t> PromptAnd(const std::string& prompt, const std::string& decode) const {
+    const auto p = data_.Get<int32_t>(prompt), d = data_.Get<int32_t>(decode);
+    std::vector<int32_t> tokens(p.begin(), p.end());
+    tokens.insert(tokens.end(), d.begin(), d.end());
+    return tokens;
+  }
+  int32_t PromptLength() const { return static_cast<int32_t>(data_.Shape("prompt_ids")[0]); }
+  int32_t DecodeSteps() const {
+    return static_cast<int32_t>(data_.Shape("official.decode_logits")[0]);
+  }
+
+  void AtMost(std::string name, double measured, double limit) {
+    report_.figures.push_back({std::move(name), measured, limit, false});
+  }
+  void AtLeast(std::string name, double measured, double limit) {
+    report_.figures.push_back({std::move(name), measured, limit, true});
+  }
+  void Fractions(const std::string& name, const std::map<int32_t, FractionEqual>& layers) {
+    for (const auto& [layer, figure] : layers) {
+      AtLeast(StrCat(name, ", layer ", layer, ", bit-equal"), figure.value(), kBitEqualFraction);
+    }
+  }
+
+  void LayerByLayer() {
+    Model model = MakeModel(IndexScores::kOfficial);
+    Pass pass = MakePass(model, PromptAnd("prompt_ids", "official.decode_tokens"));
+    Recorder recorder(config_, data_, Feed::kStreams, "official");
+    const int32_t length = PromptLength();
+    recorder.Begin("", -1);
+    Run(model, pass, 0, length, &recorder);
+    Records(pass, length);
+    for (int32_t step = 0; step < DecodeSteps(); ++step) {
+      recorder.Begin("", step);
+      Run(model, pass, length + step, length + step + 1, &recorder);
+    }
+    LastRecords(pass, length + DecodeSteps());
+
+    AtMost("engram rows, different", static_cast<double>(recorder.engram_row_mismatches), 0);
+    if (recorder.engram_out.total > 0) {
+      AtLeast("layer by layer, after engram, bit-equal", recorder.engram_out.value(),
+              kBitEqualFraction);
+    }
+    Fractions("layer by layer, after attention", recorder.prompt_attention);
+    Fractions("layer by layer, after experts", recorder.prompt_ffn);
+    Fractions("layer by layer, decode steps", recorder.decode_ffn);
+    if (!recorder.prompt_attention.empty())
+      AtMost("pre after attention, max error", recorder.pre_error, kPre);
+    AtMost("expert routes, different rows", static_cast<double>(recorder.route_mismatches), 0);
+    AtMost(StrCat("selections, different rows of ", recorder.selection_rows, " (",
+                  recorder.selection_ties, " more are near ties)"),
+           static_cast<double>(recorder.selection_mismatches), 0);
+    AtMost("candidate blocks, different rows", static_cast<double>(recorder.candidate_mismatches),
+           0);
+    if (recorder.main_hidden_out.total > 0) {
+      AtLeast("main hidden, bit-equal", recorder.main_hidden_out.value(), kBitEqualFraction);
+    }
+  }
+
+  // Number of decoded values that differ from a stored row.
+  static int64_t Different(const std::vector<float>& got, std::span<const float> want) {
+    int64_t count = 0;
+    for (size_t i = 0; i < want.size(); ++i) count += got[i] != want[i] ? 1 : 0;
+    return count;
+  }
+
+  int64_t DifferentSwa(const Pass& pass, int32_t ring, int32_t position,
+                       std::span<const float> want) const {
+    std::vector<float> row(want.size());
+    const int64_t bytes = SwaRecordBytes(config_.head_dim);
+    DecodeSwaRecord(pass.kv->Ring(ring) + position % pass.kv->shape().ring_rows * bytes,
+                    config_.head_dim, row.data());
+    return Different(row, want);
+  }
+
+  int64_t DifferentEntry(const Pass& pass, int32_t layer, int32_t entry, bool index,
+                         std::span<const float> want) const {
+    const PagedSource source = pass.kv->Source(KvSourceIndex(config_, layer));
+    std::vector<float> row(want.size());
+    if (index) {
+      DecodeIndexKey(source.IndexKey(entry, config_.index_head_dim),
+                     source.IndexScale(entry, config_.index_head_dim), config_.index_head_dim,
+                     row.data());
+    } else {
+      DecodeGlobalRecord(source.GlobalRecord(entry, config_.head_dim), config_.head_dim,
+                         row.data());
+    }
+    return Different(row, want);
+  }
+
+  // Stored rows [n, dim] against entries first, first + 1, ...
+  int64_t DifferentEntries(const Pass& pass, int32_t layer, const std::string& name, bool index,
+                           int32_t first) const {
+    const auto stored = data_.Get<float>(name);
+    const auto dim = static_cast<size_t>(index ? config_.index_head_dim : config_.head_dim);
+    int64_t count = 0;
+    for (size_t i = 0; i * dim < stored.size(); ++i) {
+      count += DifferentEntry(pass, layer, first + static_cast<int32_t>(i), index,
+                              stored.subspan(i * dim, dim));
+    }
+    return count;
+  }
+
+  // KV made from the stored streams of the prompt. A ring longer than its window still holds the
+  // rows asked for only if the prompt is short; otherwise the row is gone and not counted.
+  void Records(const Pass& pass, int32_t length) {
+    int64_t global = 0, index = 0, swa = 0;
+    for (const int32_t layer : config_.kv_source_layer_ids) {
+      global += DifferentEntries(pass, layer, StrCat("global_kv.", layer), false, 0);
+      index += DifferentEntries(pass, layer, StrCat("index_key.", layer), true, 0);
+    }
+    const auto dim = static_cast<size_t>(config_.head_dim);
+    const auto seventh = data_.Get<float>("swa_row7"), last = data_.Get<float>("swa_row_last");
+    for (int32_t layer = 0; layer < config_.num_hidden_layers; ++layer) {
+      const size_t at = static_cast<size_t>(layer) * dim;
+      if (length - pass.kv->shape().ring_rows <= 7) {
+        swa += DifferentSwa(pass, layer, 7, seventh.subspan(at, dim));
+      }
+      swa += DifferentSwa(pass, layer, length - 1, last.subspan(at, dim));
+    }
+    AtMost("global KV, first entries, different values", static_cast<double>(global), 0);
+    AtMost("index keys, first entries, different values", static_cast<double>(index), 0);
+    AtMost("SWA rows, different values", static_cast<double>(swa), 0);
+  }
+
+  void LastRecords(const Pass& pass, int32_t length) {
+    int64_t global = 0, index = 0;
+    for (const int32_t layer : config_.kv_source_layer_ids) {
+      const int32_t entries = length / config_.ratio(layer);
+      global += DifferentEntries(pass, layer, StrCat("global_kv_last.", layer), false, entries - 2);
+      index += DifferentEntries(pass, layer, StrCat("index_key_last.", layer), true, entries - 2);
+    }
+    AtMost("global KV after decode, different values", static_cast<double>(global), 0);
+    AtMost("index keys after decode, different values", static_cast<double>(index), 0);
+    if (config_.num_nextn_predict_layers == 0) return;
+    const auto stored = data_.Get<float>("draft_kv_row_last");
+    const auto dim = static_cast<size_t>(config_.head_dim);
+    int64_t draft = 0;
+    for (int32_t i = 0; i < config_.num_nextn_predict_layers; ++i) {
+      draft += DifferentSwa(pass, config_.num_hidden_layers + i, length - 1,
+                            stored.subspan(static_cast<size_t>(i) * dim, dim));
+    }
+    AtMost("draft KV rows, different values", static_cast<double>(draft), 0);
+  }
+
+  // Rows whose stored top-2 gap is clear must have the same argmax.
+  int64_t WrongArgmax(std::span<const float> got, std::span<const float> want, double limit) const {
+    const auto vocab = static_cast<size_t>(config_.vocab_size);
+    double square = 0;
+    for (const float x : want) square += static_cast<double>(x) * static_cast<double>(x);
+    const double clear = 4 * limit * std::sqrt(square / static_cast<double>(want.size()));
+    int64_t wrong = 0;
+    for (size_t row = 0; row * vocab < want.size(); ++row) {
+      const auto w = want.subspan(row * vocab, vocab);
+      const int32_t best = ArgMax(w);
+      float second = -HUGE_VALF;
+      for (size_t v = 0; v < vocab; ++v) {
+        if (static_cast<int32_t>(v) != best) second = std::max(second, w[v]);
+      }
+      if (w[static_cast<size_t>(best)] - second <= clear) continue;
+      wrong += ArgMax(got.subspan(row * vocab, vocab)) != best ? 1 : 0;
+    }
+    return wrong;
+  }
+
+  void CompareLogits(const std::string& name, std::span<const float> got,
+                     std::span<const float> want, double limit) {
+    AtMost(name + ", logits, relative RMS", RelativeRms(got, want), limit);
+    AtMost(name + ", clear argmax, different rows",
+           static_cast<double>(WrongArgmax(got, want, limit)), 0);
+  }
+
+  void EndToEnd(const std::string& run, IndexScores scores, Feed feed) {
+    Model model = MakeModel(scores);
+    Pass pass = MakePass(model, PromptAnd("prompt_ids", run + ".decode_tokens"));
+    Recorder recorder(config_, data_, feed, run);
+    const bool injected = feed == Feed::kSelections;
+    const double limit = injected ? options_.injected_limit : options_.free_limit;
+    const std::string name = StrCat(run, injected ? ", selections given" : ", free");
+    const int32_t length = PromptLength();
+    recorder.Begin("", -1);
+    const std::span<const float> prompt = Run(model, pass, 0, length, &recorder);
+    std::string stored = run + ".prompt_logits";
+    if (!data_.Has(stored)) stored += "_tail32";
+    const auto want = data_.Get<float>(stored);
+    CompareLogits(name + ", prefill", prompt.last(want.size()), want, limit);
+
+    std::vector<float> steps;
+    for (int32_t step = 0; step < DecodeSteps(); ++step) {
+      recorder.Begin("", step);
+      const auto row = Run(model, pass, length + step, length + step + 1, &recorder);
+      steps.insert(steps.end(), row.begin(), row.end());
+    }
+    CompareLogits(name + ", decode", steps, data_.Get<float>(run + ".decode_logits"), limit);
+  }
+
+  // The draft from the stored main_hidden and anchors; each position continues from the stored ids.
+  void DraftAlone() {
+    Model model = MakeModel(IndexScores::kOfficial);
+    Pass pass = MakePass(model, PromptAnd("prompt_ids", "official.decode_tokens"));
+    const int32_t length = PromptLength(), block = config_.dspark_block_size;
+    const auto hidden = data_.Get<bf16>("main_hidden");
+    const auto anchors = data_.Get<int32_t>("official.decode_tokens");
+    const auto ids = data_.Get<int32_t>("draft_ids");
+    const auto top = data_.Get<float>("draft_top5_vals");
+    const auto confidence = data_.Get<float>("draft_conf");
+    const auto full = data_.Get<float>("draft_logits_at_0_9_23");
+    const std::vector<int32_t> full_steps = {0, 9, 23};
+    const auto vocab = static_cast<size_t>(config_.vocab_size);
+    const auto width = static_cast<int64_t>(hidden.size()) / (length + DecodeSteps());
+
+    int64_t wrong = 0;
+    double logits_error = 0, confidence_error = 0;
+    model.WriteDraftRows(pass.kv.get(), 0, length, hidden.data());
+    for (int32_t step = 0; step < DecodeSteps(); ++step) {
+      const int32_t position = length + step;
+      model.WriteDraftRows(pass.kv.get(), position, 1, hidden.data() + position * width);
+      const DraftRequest request = {pass.kv.get(), anchors[static_cast<size_t>(step) + 1],
+                                    position + 1};
+      const auto full_at =
+          std::find(full_steps.begin(), full_steps.end(), step) - full_steps.begin();
+      const auto choose = [&](int32_t, int32_t k, std::span<const float> logits) {
+        const auto at = static_cast<size_t>(step * block + k);
+        const float gap = top[at * 5] - top[at * 5 + 1];
+        if (ArgMax(logits) != ids[at] && gap > kDraftGap) ++wrong;
+        if (full_at < 3) {
+          const auto row =
+              (static_cast<size_t>(full_at) * static_cast<size_t>(block) + static_cast<size_t>(k)) *
+              vocab;
+          logits_error = std::max(logits_error, RelativeRms(logits, full.subspan(row, vocab)));
+        }
+        return ids[at];
+      };
+      const std::vector<Draft> drafts = model.Propose(std::span(&request, 1), choose);
+      for (int32_t k = 0; k < block; ++k) {
+        const double diff =
+            std::fabs(static_cast<double>(drafts[0].confidences[static_cast<size_t>(k)]) -
+                      static_cast<double>(confidence[static_cast<size_t>(step * block + k)]));
+        confidence_error = std::max(confidence_error, std::isnan(diff) ? HUGE_VAL : diff);
+      }
+    }
+    AtMost("draft alone, clear ids, different", static_cast<double>(wrong), 0);
+    AtMost("draft alone, logits, relative RMS of the worst row", logits_error, kDraftLogits);
+    AtMost("draft alone, confidence, max error", confidence_error, kDraftConfidence);
+  }
+
+  // A prompt with an image span; the span's vectors are the stored aligner rows and the model's own
+  // delimiters.
+  void ImageSpan() {
+    Model model = MakeModel(IndexScores::kOfficial);
+    Pass pass = MakePass(model, PromptAnd("vl.ids", "vl.decode_tokens"));
+    const auto types = data_.Get<int32_t>("vl.types");
+    const bf16* aligner = data_.Get<bf16>("vl.aligner").data();
+    const auto length = static_cast<int32_t>(types.size());
+    for (const int32_t type : types) {
+      pass.image_mask.push_back(type >= 0 ? 1 : 0);
+      const bf16* row = nullptr;
+      if (type == 0) row = weights_.image_start;
+      if (type == 2) row = weights_.image_newline;
+      if (type == 3) row = weights_.image_end;
+      if (type == 1) {
+        row = aligner;
+        aligner += config_.hidden_size;
+      }
+      pass.image_rows.push_back(row);
+    }
+    pass.image_mask.resize(pass.tokens.size(), 0);
+    pass.image_rows.resize(pass.tokens.size(), nullptr);
+
+    Recorder recorder(config_, data_, Feed::kSelections, "official");
+    recorder.Begin("vl.", -1);
+    CompareLogits("image span, selections given, prefill", Run(model, pass, 0, length, &recorder),
+                  data_.Get<float>("vl.logits"), options_.injected_limit);
+    std::vector<float> steps;
+    const auto want = data_.Get<float>("vl.decode_logits");
+    for (int32_t step = 0; steps.size() < want.size(); ++step) {
+      recorder.Begin("vl.", step);
+      const auto row = Run(model, pass, length + step, length + step + 1, &recorder);
+      steps.insert(steps.end(), row.begin(), row.end());
+    }
+    CompareLogits("image span, selections given, decode", steps, want, options_.injected_limit);
+    AtMost("image span, engram rows, different",
+           static_cast<double>(recorder.engram_row_mismatches), 0);
+  }
+
+  const ModelConfig& config_;
+  const ModelWeights& weights_;
+  const std::vector<int32_t> classes_;
+  const GoldenData& data_;
+  const GoldenOptions& options_;
+  GoldenReport& report_;
+};
+
+StatusOr<std::vector<int32_t>> ReadClasses(Disk& disk, const std::string& path) {
+  DI_ASSIGN_OR_RETURN(const std::string bytes, disk.ReadText(path));
+  std::vector<int32_t> classes(bytes.size() / sizeof(int32_t));
+  std::memcpy(classes.data(), bytes.data(), classes.size() * sizeof(int32_t));
+  return classes;
+}
+
+}  // namespace
+
+bool GoldenReport::pass() const {
+  return !figures.empty() &&
+         std::all_of(figures.begin(), figures.end(), [](const auto& f) { return f.pass(); });
+}
+
+StatusOr<GoldenReport> RunGoldenCheck(Disk& disk, const std::string& golden_dir,
+                                      const GoldenOptions& options) {
+  DI_ASSIGN_OR_RETURN(const std::unique_ptr<GoldenData> data,
+                      GoldenData::Open(disk, golden_dir + "/outputs.safetensors"));
+  std::string directory = golden_dir + "/checkpoint";
+  if (!disk.IsFile(directory + "/model.safetensors.index.json")) {
+    DI_RETURN_IF_ERROR(WriteGoldenCheckpoint(disk, golden_dir, options.work_dir).status());
+    directory = options.work_dir;
+  }
+  DI_ASSIGN_OR_RETURN(const std::unique_ptr<Checkpoint> checkpoint,
+                      Checkpoint::Open(disk, directory));
+  std::vector<int32_t> classes;
+  if (!checkpoint->config().engram_layer_ids.empty()) {
+    DI_ASSIGN_OR_RETURN(classes, ReadClasses(disk, directory + "/engram_classes.bin"));
+  }
+  GoldenReport report;
+  GoldenRun(*checkpoint, std::move(classes), *data, options, report).All();
+  return report;
+}
+
+}  // namespace deepinfer
