@@ -19,7 +19,8 @@ void Model::Impl::FeedForwardSublayer(const BlockWeights& block, const RowSet& r
   ProjectF32(block.gate, x_.data(), count, logits);
   int32_t* const experts = route_experts_.Get(int64_t{count} * topk);
   float* const weights = route_weights_.Get(int64_t{count} * topk);
-  const bool observed = observed_layer >= 0;
+  const bool observed = observed_layer >= 0;  // draft blocks always use gate.bias, and no hook sees them
+  const bool images = observed && rows.has_images;
   float* const gap = observed && observer_->wants_details() ? route_gap_.Get(count) : nullptr;
   Router(backend_, {.num_tokens = count,
                     .num_experts = num_experts,
@@ -28,8 +29,8 @@ void Model::Impl::FeedForwardSublayer(const BlockWeights& block, const RowSet& r
                     .route_scale = static_cast<float>(config_.routed_scaling_factor),
                     .logits = logits,
                     .bias = block.gate_bias,
-                    .bias_vl = observed ? block.gate_bias_vl : nullptr,
-                    .is_image = observed && rows.has_images ? rows.is_image.data() : nullptr,
+                    .bias_vl = images ? block.gate_bias_vl : nullptr,
+                    .is_image = images ? rows.is_image.data() : nullptr,
                     .experts = experts,
                     .weights = weights,
                     .gap = gap});
