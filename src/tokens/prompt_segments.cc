@@ -1,0 +1,41 @@
+#include "tokens/prompt_segments.h"
+
+#include "tokens/control_tokens.h"
+
+namespace deepinfer {
+
+void PromptWriter::Text(std::string_view text) {
+  if (text.empty()) return;
+  if (segments_.empty() || segments_.back().kind != PromptSegment::Kind::kText) {
+    segments_.push_back({PromptSegment::Kind::kText, std::string(text)});
+  } else {
+    segments_.back().text += text;
+  }
+}
+
+void PromptWriter::Control(std::string_view token) {
+  segments_.push_back({PromptSegment::Kind::kControl, std::string(token)});
+}
+
+void PromptWriter::Image(std::string_view url) {
+  segments_.push_back({PromptSegment::Kind::kImage, std::string(kImageToken)});
+  image_urls_.emplace_back(url);
+}
+
+void PromptWriter::Append(const std::vector<PromptSegment>& segments) {
+  for (const PromptSegment& segment : segments) {
+    if (segment.kind == PromptSegment::Kind::kText) {
+      Text(segment.text);
+    } else {
+      segments_.push_back(segment);
+    }
+  }
+}
+
+std::string TextOf(const std::vector<PromptSegment>& segments) {
+  std::string text;
+  for (const PromptSegment& segment : segments) text += segment.text;
+  return text;
+}
+
+}  // namespace deepinfer
