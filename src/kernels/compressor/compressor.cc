@@ -1,7 +1,5 @@
 #include "kernels/compressor/compressor.h"
 
-#include "base/check.h"
-
 namespace deepinfer {
 
 void CompressRef(const Backend& backend, const CompressParams& params);
@@ -9,20 +7,17 @@ void CompressCpu(const Backend& backend, const CompressParams& params);
 
 namespace {
 
-template <Op<CompressParams>::Fn kForm>
-void Checked(const Backend& backend, const CompressParams& params) {
+void Check(const CompressParams& params) {
   CHECK_GE(params.num_entries, 0);
   CHECK_GE(params.ratio, 2);
   CHECK_GE(params.dim, 1);
-  if (params.num_entries == 0) return;
-  CHECK(params.rows != nullptr && params.out != nullptr);
-  kForm(backend, params);
+  CHECK(params.num_entries == 0 || (params.rows != nullptr && params.out != nullptr));
 }
 
 }  // namespace
 
 Op<CompressParams>& CompressOp() {
-  static Op<CompressParams> table{Checked<CompressRef>, Checked<CompressCpu>};
+  static Op<CompressParams> table(CompressRef, CompressCpu, Check);
   return table;
 }
 

@@ -1,7 +1,5 @@
 #include "kernels/engram/engram.h"
 
-#include "base/check.h"
-
 namespace deepinfer {
 
 void EngramGatherRef(const Backend& backend, const EngramGatherParams& params);
@@ -11,8 +9,7 @@ void EngramMixCpu(const Backend& backend, const EngramMixParams& params);
 
 namespace {
 
-template <Op<EngramGatherParams>::Fn kForm>
-void CheckedGather(const Backend& backend, const EngramGatherParams& params) {
+void CheckGather(const EngramGatherParams& params) {
   CHECK_GE(params.num_tokens, 0);
   CHECK(params.table.dim > 0 && params.table.dim % 32 == 0);
   if (params.num_tokens == 0) return;
@@ -20,29 +17,25 @@ void CheckedGather(const Backend& backend, const EngramGatherParams& params) {
   for (int64_t i = 0; i < int64_t{params.num_tokens} * params.columns; ++i) {
     CHECK(params.rows[i] >= 0 && params.rows[i] < params.table.rows);
   }
-  kForm(backend, params);
 }
 
-template <Op<EngramMixParams>::Fn kForm>
-void CheckedMix(const Backend& backend, const EngramMixParams& params) {
+void CheckMix(const EngramMixParams& params) {
   CHECK_GE(params.num_tokens, 0);
   CHECK_GE(params.num_streams, 1);
   CHECK_GE(params.dim, 1);
-  if (params.num_tokens == 0) return;
-  CHECK(params.kv && params.q_weight && params.k_weight && params.streams);
-  kForm(backend, params);
+  CHECK(params.num_tokens == 0 ||
+        (params.kv && params.q_weight && params.k_weight && params.streams));
 }
 
 }  // namespace
 
 Op<EngramGatherParams>& EngramGatherOp() {
-  static Op<EngramGatherParams> table{CheckedGather<EngramGatherRef>,
-                                      CheckedGather<EngramGatherCpu>};
+  static Op<EngramGatherParams> table(EngramGatherRef, EngramGatherCpu, CheckGather);
   return table;
 }
 
 Op<EngramMixParams>& EngramMixOp() {
-  static Op<EngramMixParams> table{CheckedMix<EngramMixRef>, CheckedMix<EngramMixCpu>};
+  static Op<EngramMixParams> table(EngramMixRef, EngramMixCpu, CheckMix);
   return table;
 }
 

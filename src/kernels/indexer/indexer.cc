@@ -1,7 +1,5 @@
 #include "kernels/indexer/indexer.h"
 
-#include "base/check.h"
-
 namespace deepinfer {
 
 void QuantiseIndexQueryRef(const Backend& backend, const QuantiseIndexQueryParams& params);
@@ -11,16 +9,13 @@ void IndexSelectCpu(const Backend& backend, const IndexSelectParams& params);
 
 namespace {
 
-template <Op<QuantiseIndexQueryParams>::Fn kForm>
-void CheckedQuantise(const Backend& backend, const QuantiseIndexQueryParams& params) {
+void CheckQuantise(const QuantiseIndexQueryParams& params) {
   CHECK_GE(params.num_rows, 0);
   CHECK(params.dim > 0 && params.dim % 32 == 0);
   CHECK(params.num_rows == 0 || params.x != nullptr);
-  kForm(backend, params);
 }
 
-template <Op<IndexSelectParams>::Fn kForm>
-void CheckedSelect(const Backend& backend, const IndexSelectParams& params) {
+void CheckSelect(const IndexSelectParams& params) {
   CHECK_GE(params.num_tokens, 0);
   CHECK(params.dim > 0 && params.dim % 32 == 0);
   CHECK(params.num_heads > 0 && params.topk > 0);
@@ -30,19 +25,18 @@ void CheckedSelect(const Backend& backend, const IndexSelectParams& params) {
   if (params.blocks_out != nullptr || params.blocks_in != nullptr) {
     CHECK(params.block_size > 0 && params.topk_blocks > 0);
   }
-  kForm(backend, params);
 }
 
 }  // namespace
 
 Op<QuantiseIndexQueryParams>& QuantiseIndexQueryOp() {
-  static Op<QuantiseIndexQueryParams> table{CheckedQuantise<QuantiseIndexQueryRef>,
-                                            CheckedQuantise<QuantiseIndexQueryCpu>};
+  static Op<QuantiseIndexQueryParams> table(QuantiseIndexQueryRef, QuantiseIndexQueryCpu,
+                                            CheckQuantise);
   return table;
 }
 
 Op<IndexSelectParams>& IndexSelectOp() {
-  static Op<IndexSelectParams> table{CheckedSelect<IndexSelectRef>, CheckedSelect<IndexSelectCpu>};
+  static Op<IndexSelectParams> table(IndexSelectRef, IndexSelectCpu, CheckSelect);
   return table;
 }
 

@@ -2,7 +2,6 @@
 
 #include <limits>
 
-#include "base/check.h"
 #include "kernels/kv_layout.h"
 
 namespace deepinfer {
@@ -20,13 +19,11 @@ bool HasBuffers(const WriteSwaParams& params) { return params.records != nullptr
 bool HasBuffers(const WriteGlobalParams& params) { return params.records != nullptr; }
 bool HasBuffers(const WriteIndexKeyParams& params) { return params.keys && params.scales; }
 
-template <typename Params, typename Op<Params>::Fn kForm>
-void Checked(const Backend& backend, const Params& params) {
+template <typename Params>
+void Check(const Params& params) {
   CHECK_GE(params.num_rows, 0);
   CHECK(params.dim > 0 && params.dim % 32 == 0);
-  if (params.num_rows == 0) return;
-  CHECK(params.x != nullptr && HasBuffers(params));
-  kForm(backend, params);
+  CHECK(params.num_rows == 0 || (params.x != nullptr && HasBuffers(params)));
 }
 
 float ScaleOf(uint8_t e8m0) {
@@ -40,20 +37,18 @@ uint8_t Nibble(const uint8_t* codes, int32_t i) {
 }  // namespace
 
 Op<WriteSwaParams>& WriteSwaOp() {
-  static Op<WriteSwaParams> table{Checked<WriteSwaParams, WriteSwaRef>,
-                                  Checked<WriteSwaParams, WriteSwaCpu>};
+  static Op<WriteSwaParams> table(WriteSwaRef, WriteSwaCpu, Check<WriteSwaParams>);
   return table;
 }
 
 Op<WriteGlobalParams>& WriteGlobalOp() {
-  static Op<WriteGlobalParams> table{Checked<WriteGlobalParams, WriteGlobalRef>,
-                                     Checked<WriteGlobalParams, WriteGlobalCpu>};
+  static Op<WriteGlobalParams> table(WriteGlobalRef, WriteGlobalCpu, Check<WriteGlobalParams>);
   return table;
 }
 
 Op<WriteIndexKeyParams>& WriteIndexKeyOp() {
-  static Op<WriteIndexKeyParams> table{Checked<WriteIndexKeyParams, WriteIndexKeyRef>,
-                                       Checked<WriteIndexKeyParams, WriteIndexKeyCpu>};
+  static Op<WriteIndexKeyParams> table(WriteIndexKeyRef, WriteIndexKeyCpu,
+                                       Check<WriteIndexKeyParams>);
   return table;
 }
 

@@ -5,7 +5,6 @@
 #include <cmath>
 #include <numbers>
 
-#include "base/check.h"
 #include "kernels/fault.h"
 
 namespace deepinfer {
@@ -79,20 +78,18 @@ void RopeCosSin(const std::vector<float>& freqs, const int32_t* positions, int64
 
 namespace {
 
-template <Op<RopeParams>::Fn kForm>
-void Checked(const Backend& backend, const RopeParams& params) {
+void Check(const RopeParams& params) {
   CHECK_GE(params.num_tokens, 0);
   CHECK_GE(params.num_heads, 1);
   CHECK(params.rope_dim > 0 && params.rope_dim % 2 == 0);
   CHECK_LE(params.rope_dim, params.head_dim);
   CHECK(params.num_tokens == 0 || (params.cos && params.sin && params.x));
-  kForm(backend, params);
 }
 
 }  // namespace
 
 Op<RopeParams>& RopeOp() {
-  static Op<RopeParams> table{Checked<RopeRef>, Checked<RopeCpu>};
+  static Op<RopeParams> table(RopeRef, RopeCpu, Check);
   return table;
 }
 

@@ -1,7 +1,5 @@
 #include "kernels/sparse_attention/sparse_attention.h"
 
-#include "base/check.h"
-
 namespace deepinfer {
 
 void SparseAttentionRef(const Backend& backend, const SparseAttentionParams& params);
@@ -22,8 +20,7 @@ void CheckSegment(const SparseAttentionParams& params, const AttentionSegment& s
   }
 }
 
-template <Op<SparseAttentionParams>::Fn kForm>
-void Checked(const Backend& backend, const SparseAttentionParams& params) {
+void Check(const SparseAttentionParams& params) {
   CHECK_GE(params.num_tokens, 0);
   CHECK(params.head_dim > 0 && params.head_dim % 32 == 0);
   CHECK(params.num_heads > 0 && params.window > 0 && params.topk >= 0);
@@ -35,13 +32,12 @@ void Checked(const Backend& backend, const SparseAttentionParams& params) {
     row = params.segments[s].row_end;
   }
   CHECK_EQ(row, params.num_tokens);
-  kForm(backend, params);
 }
 
 }  // namespace
 
 Op<SparseAttentionParams>& SparseAttentionOp() {
-  static Op<SparseAttentionParams> table{Checked<SparseAttentionRef>, Checked<SparseAttentionCpu>};
+  static Op<SparseAttentionParams> table(SparseAttentionRef, SparseAttentionCpu, Check);
   return table;
 }
 

@@ -34,7 +34,7 @@ void CompressStrip(const float* const* rows, int32_t ratio, int32_t dim, int32_t
 }  // namespace
 
 void CompressCpu(const Backend& backend, const CompressParams& params) {
-  backend.threads->ParallelFor(params.num_entries, 1, [&](int64_t begin, int64_t end) {
+  backend.ParallelFor(params.num_entries, 1, [&](int64_t begin, int64_t end) {
     for (int64_t n = begin; n < end; ++n) {
       for (int32_t first = 0; first < params.dim; first += kStrip) {
         CompressStrip(params.rows + n * params.ratio, params.ratio, params.dim, first,

@@ -1,45 +1,44 @@
-// Plain CPU forms of the engram ops: F32 with eight partial sums in a fixed order.
+// Plain CPU forms of the engram ops: F32, sums in the order of simd.h.
 #include <array>
 #include <cmath>
 
+#include "kernels/cpu/simd.h"
 #include "kernels/engram/engram.h"
 
 namespace deepinfer {
 namespace {
 
-constexpr int32_t kLanes = 8;
-
-// Three sums over the channels of one stream; lane i takes channels i, i + 8, ...
 struct MixSums {
-  std::array<float, kLanes> dot = {}, x = {}, key = {};
+  float dot = 0, x_squares = 0, key_squares = 0;
 };
 
-float Total(const std::array<float, kLanes>& lanes) {
-  return ((lanes[0] + lanes[4]) + (lanes[2] + lanes[6])) +
-         ((lanes[1] + lanes[5]) + (lanes[3] + lanes[7]));
-}
-
+// The three sums over the channels of one stream. All pointers are [dim].
 MixSums SumChannels(const bf16* x, const bf16* key, const bf16* qw, const bf16* kw, int32_t dim) {
-  MixSums sums;
-  for (int32_t first = 0; first < dim; first += kLanes) {
-    const int32_t n = dim - first < kLanes ? dim - first : kLanes;
-    for (int32_t i = 0; i < n; ++i) {
-      const auto lane = static_cast<size_t>(i);
-      const float xc = ToFloat(x[first + i]), kc = ToFloat(key[first + i]);
-      const float weight = ToFloat(qw[first + i]) * ToFloat(kw[first + i]);
-      sums.dot[lane] += xc * weight * kc;
-      sums.x[lane] += xc * xc;
-      sums.key[lane] += kc * kc;
-    }
+  __m256 dot = _mm256_setzero_ps(), x_squares = dot, key_squares = dot;
+  int32_t c = 0;
+  for (; c + 8 <= dim; c += 8) {
+    const __m256 xc = simd::Load(x + c), kc = simd::Load(key + c);
+    const __m256 weight = _mm256_mul_ps(simd::Load(qw + c), simd::Load(kw + c));
+    dot = _mm256_fmadd_ps(_mm256_mul_ps(xc, weight), kc, dot);
+    x_squares = _mm256_fmadd_ps(xc, xc, x_squares);
+    key_squares = _mm256_fmadd_ps(kc, kc, key_squares);
+  }
+  MixSums sums{simd::ReduceLanes(dot), simd::ReduceLanes(x_squares),
+               simd::ReduceLanes(key_squares)};
+  for (; c < dim; ++c) {
+    const float xc = ToFloat(x[c]), kc = ToFloat(key[c]);
+    sums.dot += xc * (ToFloat(qw[c]) * ToFloat(kw[c])) * kc;
+    sums.x_squares += xc * xc;
+    sums.key_squares += kc * kc;
   }
   return sums;
 }
 
 float Gate(const MixSums& sums, int32_t dim, float eps) {
   const auto n = static_cast<float>(dim);
-  const float x_scale = 1.0f / std::sqrt(Total(sums.x) / n + eps);
-  const float key_scale = 1.0f / std::sqrt(Total(sums.key) / n + eps);
-  const float dot = Total(sums.dot) * x_scale * key_scale * (1.0f / std::sqrt(n));
+  const float x_scale = 1.0f / std::sqrt(sums.x_squares / n + eps);
+  const float key_scale = 1.0f / std::sqrt(sums.key_squares / n + eps);
+  const float dot = sums.dot * x_scale * key_scale * (1.0f / std::sqrt(n));
   const float root = std::sqrt(std::fmax(std::fabs(dot), 1e-6f));
   return 1.0f / (1.0f + std::exp(-std::copysign(root, dot)));
 }
@@ -66,7 +65,7 @@ void EngramGatherCpu(const Backend& backend, const EngramGatherParams& params) {
   std::array<float, 256> e4m3;
   for (size_t code = 0; code < 256; ++code) e4m3[code] = E4m3ToFloat(static_cast<uint8_t>(code));
   const int64_t rows = int64_t{params.num_tokens} * params.columns;
-  backend.threads->ParallelFor(rows, 8, [&](int64_t begin, int64_t end) {
+  backend.ParallelFor(rows, 8, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       GatherRow(params.table, params.rows[i], e4m3, params.out + i * params.table.dim);
     }
@@ -75,7 +74,7 @@ void EngramGatherCpu(const Backend& backend, const EngramGatherParams& params) {
 
 void EngramMixCpu(const Backend& backend, const EngramMixParams& params) {
   const int64_t dim = params.dim, hc = params.num_streams;
-  backend.threads->ParallelFor(params.num_tokens * hc, 1, [&](int64_t begin, int64_t end) {
+  backend.ParallelFor(params.num_tokens * hc, 1, [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) {
       const int64_t t = row / hc, j = row % hc;
       if (params.live != nullptr && params.live[t] == 0) continue;

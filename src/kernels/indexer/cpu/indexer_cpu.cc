@@ -154,7 +154,7 @@ void FinishRow(const IndexSelectParams& params, int32_t t, RowScratch& row) {
 }  // namespace
 
 void QuantiseIndexQueryCpu(const Backend& backend, const QuantiseIndexQueryParams& params) {
-  backend.threads->ParallelFor(params.num_rows, 16, [&](int64_t begin, int64_t end) {
+  backend.ParallelFor(params.num_rows, 16, [&](int64_t begin, int64_t end) {
     float group[32];
     for (int64_t first = begin * params.dim; first < end * params.dim; first += 32) {
       bf16* x = params.x + first;
@@ -172,8 +172,9 @@ void QuantiseIndexQueryCpu(const Backend& backend, const QuantiseIndexQueryParam
 
 void IndexSelectCpu(const Backend& backend, const IndexSelectParams& params) {
   static thread_local RowScratch own;
-  if (params.num_tokens >= backend.threads->num_threads()) {
-    backend.threads->ParallelFor(params.num_tokens, 1, [&](int64_t begin, int64_t end) {
+  const int32_t num_threads = backend.threads == nullptr ? 1 : backend.threads->num_threads();
+  if (params.num_tokens >= num_threads) {
+    backend.ParallelFor(params.num_tokens, 1, [&](int64_t begin, int64_t end) {
       RowScratch& row = own;
       for (auto t = static_cast<int32_t>(begin); t < end; ++t) {
         StartRow(params, t, row);
@@ -187,10 +188,9 @@ void IndexSelectCpu(const Backend& backend, const IndexSelectParams& params) {
   for (int32_t t = 0; t < params.num_tokens; ++t) {
     RowScratch& row = own;
     StartRow(params, t, row);
-    backend.threads->ParallelFor(std::ssize(row.entries), kEntriesPerPiece,
-                                 [&](int64_t begin, int64_t end) {
-                                   ScoreCandidates(params, *params.sources[t], begin, end, row);
-                                 });
+    backend.ParallelFor(std::ssize(row.entries), kEntriesPerPiece, [&](int64_t begin, int64_t end) {
+      ScoreCandidates(params, *params.sources[t], begin, end, row);
+    });
     FinishRow(params, t, row);
   }
 }

@@ -61,7 +61,7 @@ void WriteIndexKeyRow(const bf16* x, int32_t dim, uint8_t* key, uint8_t* scales)
 }  // namespace
 
 void WriteSwaCpu(const Backend& backend, const WriteSwaParams& params) {
-  backend.threads->ParallelFor(params.num_rows, kRowsPerPiece, [&](int64_t begin, int64_t end) {
+  backend.ParallelFor(params.num_rows, kRowsPerPiece, [&](int64_t begin, int64_t end) {
     for (int64_t t = begin; t < end; ++t) {
       WriteSwaRow(params.x + t * params.dim, params.dim,
                   params.records + t * SwaRecordBytes(params.dim));
@@ -70,7 +70,7 @@ void WriteSwaCpu(const Backend& backend, const WriteSwaParams& params) {
 }
 
 void WriteGlobalCpu(const Backend& backend, const WriteGlobalParams& params) {
-  backend.threads->ParallelFor(params.num_rows, kRowsPerPiece, [&](int64_t begin, int64_t end) {
+  backend.ParallelFor(params.num_rows, kRowsPerPiece, [&](int64_t begin, int64_t end) {
     for (int64_t n = begin; n < end; ++n) {
       if (params.records[n] == nullptr) continue;
       WriteGlobalRow(params.x + n * params.dim, params.dim, params.records[n]);
@@ -79,7 +79,7 @@ void WriteGlobalCpu(const Backend& backend, const WriteGlobalParams& params) {
 }
 
 void WriteIndexKeyCpu(const Backend& backend, const WriteIndexKeyParams& params) {
-  backend.threads->ParallelFor(params.num_rows, kRowsPerPiece, [&](int64_t begin, int64_t end) {
+  backend.ParallelFor(params.num_rows, kRowsPerPiece, [&](int64_t begin, int64_t end) {
     for (int64_t n = begin; n < end; ++n) {
       if (params.keys[n] == nullptr) continue;
       WriteIndexKeyRow(params.x + n * params.dim, params.dim, params.keys[n], params.scales[n]);

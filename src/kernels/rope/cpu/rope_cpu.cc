@@ -27,7 +27,7 @@ void RopeCpu(const Backend& backend, const RopeParams& params) {
   const int32_t pairs = params.rope_dim / 2;
   const float sign = params.inverse ? -1.0f : 1.0f;
   const int64_t rows = int64_t{params.num_tokens} * params.num_heads;
-  backend.threads->ParallelFor(rows, 64, [&](int64_t begin, int64_t end) {
+  backend.ParallelFor(rows, 64, [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) {
       const int64_t t = row / params.num_heads;
       RotateRow(params.x + (row + 1) * params.head_dim - params.rope_dim, params.cos + t * pairs,

@@ -9,6 +9,7 @@
 #include <cmath>
 #include <vector>
 
+#include "kernels/cpu/simd.h"
 #include "kernels/kv_records/cpu/kv_codes.h"
 #include "kernels/sparse_attention/sparse_attention.h"
 
@@ -73,12 +74,6 @@ int32_t DecodeBlock(const std::vector<Slot>& slots, size_t begin, size_t end, in
   return n;
 }
 
-float HorizontalSum(__m256 v) {
-  const __m128 four = _mm_add_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
-  const __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
-  return _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
-}
-
 // scores[h][s] = q[h] . kv[s] for kHeads heads and kSlots slots.
 template <int kHeads, int kSlots>
 void DotTile(const float* q, const float* kv, int32_t dim, float* scores) {
@@ -92,7 +87,7 @@ void DotTile(const float* q, const float* kv, int32_t dim, float* scores) {
     }
   }
   for (int h = 0; h < kHeads; ++h) {
-    for (int s = 0; s < kSlots; ++s) scores[h * kAttentionBlock + s] = HorizontalSum(acc[h][s]);
+    for (int s = 0; s < kSlots; ++s) scores[h * kAttentionBlock + s] = simd::ReduceLanes(acc[h][s]);
   }
 }
 
@@ -212,19 +207,19 @@ const AttentionSegment& SegmentOf(const SparseAttentionParams& params, int32_t t
 
 void SparseAttentionCpu(const Backend& backend, const SparseAttentionParams& params) {
   // Few rows: split the heads too, and decode the slots once per group.
-  const bool few_rows = params.num_tokens < 4 * backend.threads->num_threads();
+  const int32_t num_threads = backend.threads == nullptr ? 1 : backend.threads->num_threads();
+  const bool few_rows = params.num_tokens < 4 * num_threads;
   const int32_t group = few_rows ? std::min(params.num_heads, 16) : params.num_heads;
   const int32_t groups = (params.num_heads + group - 1) / group;
-  backend.threads->ParallelFor(int64_t{params.num_tokens} * groups, 1,
-                               [&](int64_t begin, int64_t end) {
-                                 static thread_local Scratch scratch;
-                                 for (int64_t item = begin; item < end; ++item) {
-                                   const auto t = static_cast<int32_t>(item / groups);
-                                   const auto head = static_cast<int32_t>(item % groups) * group;
-                                   AttendRow(params, SegmentOf(params, t), t, head,
-                                             std::min(params.num_heads, head + group), scratch);
-                                 }
-                               });
+  backend.ParallelFor(int64_t{params.num_tokens} * groups, 1, [&](int64_t begin, int64_t end) {
+    static thread_local Scratch scratch;
+    for (int64_t item = begin; item < end; ++item) {
+      const auto t = static_cast<int32_t>(item / groups);
+      const auto head = static_cast<int32_t>(item % groups) * group;
+      AttendRow(params, SegmentOf(params, t), t, head, std::min(params.num_heads, head + group),
+                scratch);
+    }
+  });
 }
 
 }  // namespace deepinfer
