@@ -1,0 +1,98 @@
+// deepinfer/engine.h: the C++ API: load a checkpoint, submit requests, take events step by step.
+//
+//   auto engine = deepinfer::Engine::Load({.model = "/models/DeepSeek-V4.1-Flash"});
+//   if (!engine.ok()) { print engine.error().message; return 1; }
+//   auto ids = (*engine)->EncodeText("Hello");
+//   (*engine)->Submit({.prompt_ids = *ids, .max_tokens = 32});
+//   while ((*engine)->HasWork())
+//     for (const deepinfer::Event& event : (*engine)->Step()) ...
+//
+// Nothing here throws. Threads: one at a time for an Engine; Load may use several inside.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "deepinfer/request.h"
+
+namespace deepinfer {
+
+// A value, or why there is none. Requires of value(), * and ->: ok().
+template <typename T>
+class [[nodiscard]] Result {
+ public:
+  Result(T value) : content_(std::move(value)) {}      // NOLINT: implicit on purpose
+  Result(Error error) : content_(std::move(error)) {}  // NOLINT
+
+  bool ok() const { return content_.index() == 0; }
+  const Error& error() const { return *std::get_if<1>(&content_); }
+  T& value() { return *std::get_if<0>(&content_); }
+  T& operator*() { return value(); }
+  T* operator->() { return &value(); }
+
+ private:
+  std::variant<T, Error> content_;
+};
+
+// All memory that these decide about is taken by Load().
+struct EngineOptions {
+  std::string model;            // a checkpoint directory, or org/name of one in `hub_cache`
+  std::string hub_cache;        // the Hugging Face hub folder; empty: only directories
+  int32_t num_threads = 0;      // 0: the CPUs this process may use
+  std::string variant = "cpu";  // of the ops: "cpu", or "ref", the slow oracle
+  int32_t max_model_len = 0;    // prompt + output, tokens; 0: the model's own limit
+  int32_t max_num_seqs = 64;    // choices that run at the same time
+  int32_t max_num_batched_tokens = 2048;  // rows of a step; at least max_num_seqs
+  int64_t kv_cache_bytes = 0;             // 0: what max_num_seqs full sequences need, at most 1 GiB
+  bool scan_weights = true;               // looks at every weight for damage before it is used
+  // Called from Load(), now and then; may be empty.
+  std::function<void(int64_t done_bytes, int64_t total_bytes)> progress;
+};
+
+struct EngineInfo {
+  std::string model_directory;
+  int32_t vocab_size = 0;
+  int32_t max_model_len = 0;
+  bool has_tokenizer = false;   // without: token ids in, token ids out
+  bool random_weights = false;  // a test checkpoint: its text is noise
+};
+
+class Engine {
+ public:
+  static Result<std::unique_ptr<Engine>> Load(const EngineOptions& options);
+  ~Engine();
+
+  const EngineInfo& info() const;
+
+  // BOS and the text as it stands. Errors: kFailedPrecondition without a tokenizer.
+  Result<std::vector<int32_t>> EncodeText(std::string_view text) const;
+  // A conversation in OpenAI's JSON: an array of messages, or an object with "messages" and what
+  // else steers the prompt ("tools", "response_format", "reasoning_effort", ...).
+  // Errors: kInvalidArgument naming the field; kFailedPrecondition without tokenizer or encoding/.
+  Result<std::vector<int32_t>> EncodeChat(std::string_view messages_json) const;
+  // Errors: kFailedPrecondition without a tokenizer.
+  Result<std::string> Decode(const std::vector<int32_t>& ids) const;
+
+  // Queues a request. Errors: kInvalidArgument naming the field, its range and what was found;
+  // kResourceExhausted if the KV cache could not hold it even alone.
+  Result<RequestId> Submit(Request request);
+  // Ends what is left of a request; its memory is free at once. Choices that had not ended get
+  // their Finish from the next Step(). Ids of ended requests are ignored.
+  void Cancel(RequestId request);
+  bool HasWork() const;
+  // Runs one forward pass over everything that can run. Returns what happened, in order.
+  std::vector<Event> Step();
+
+ private:
+  struct Parts;
+  explicit Engine(std::unique_ptr<Parts> parts);
+  std::unique_ptr<Parts> parts_;
+};
+
+}  // namespace deepinfer

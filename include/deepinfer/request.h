@@ -1,0 +1,94 @@
+// deepinfer/request.h: what a client asks of an engine, and the events that answer it. Plain data.
+//
+// Of every accepted request come one Ready, then Tokens, and exactly one Finish or Failure for each
+// of its choices, the last event of that choice.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "deepinfer/sampling.h"
+
+namespace deepinfer {
+
+struct RequestId {
+  int64_t v = 0;
+  bool operator==(const RequestId&) const = default;
+  auto operator<=>(const RequestId&) const = default;
+};
+
+struct Request {
+  std::vector<int32_t> prompt_ids;  // as it stands: BOS and chat markup are already in it
+  // Most output tokens. Prompt and output together never pass the engine's max_model_len: a larger
+  // value is cut to what fits. Not set: what fits. 0: only scores the prompt (prompt_logprobs).
+  std::optional<int32_t> max_tokens;
+  SamplingParams sampling;
+  std::vector<std::string> stop;  // ends the output where one of these texts appears
+  bool include_stop = false;      // the text of what ended the output is part of the output
+  bool skip_special_tokens = true;
+  std::optional<uint64_t> seed;  // not set: drawn at admission and reported
+  int32_t num_choices = 1;       // choice i uses seed + i
+  // Set: the log-probability of every prompt token but the first, and of the n likeliest, 0..1000.
+  std::optional<int32_t> prompt_logprobs;
+};
+
+enum class ErrorCode {
+  kOk,
+  kInvalidArgument,     // the request or an option is wrong
+  kNotFound,            // a file or model is missing
+  kFailedPrecondition,  // the checkpoint lacks what was asked for
+  kResourceExhausted,   // does not fit
+  kDataLoss,            // damaged weights, or a forward pass that gave no usable numbers
+  kInternal,
+};
+
+struct Error {
+  ErrorCode code = ErrorCode::kOk;
+  std::string message;  // one line: what, where, expected, found
+};
+
+struct ReadyEvent {  // the prompt is accepted; with prompt_logprobs: has been computed
+  RequestId request;
+  uint64_t seed = 0;
+  int32_t prompt_tokens = 0;
+  int32_t cached_tokens = 0;                      // found in a cache instead of computed
+  std::vector<PositionLogprobs> prompt_logprobs;  // of prompt token 1 and on, if asked for
+};
+
+struct TokensEvent {
+  RequestId request;
+  int32_t choice = 0;
+  int32_t first_idx = 0;  // of ids[0] in the output
+  std::vector<int32_t> ids;
+  // What may be shown now. An unfinished character or a possible beginning of a stop string is held
+  // back, so texts may come later than their tokens. Empty without a tokenizer.
+  std::string text;
+  std::vector<PositionLogprobs> logprobs;  // one an id, if asked for
+};
+
+enum class FinishReason {
+  kStop,       // EOS, a stop id or a stop string
+  kLength,     // max_tokens or max_model_len
+  kCancelled,  // Cancel()
+};
+
+struct FinishEvent {
+  RequestId request;
+  int32_t choice = 0;
+  FinishReason reason = FinishReason::kStop;
+  std::string matched_stop;                 // the stop string that ended it, if one did
+  std::optional<int32_t> matched_token_id;  // the stop id that ended it (EOS too), if one did
+};
+
+struct FailureEvent {
+  RequestId request;
+  int32_t choice = 0;
+  Error error;
+};
+
+using Event = std::variant<ReadyEvent, TokensEvent, FinishEvent, FailureEvent>;
+
+}  // namespace deepinfer

@@ -1,0 +1,42 @@
+#include "model/logprobs.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/check.h"
+
+namespace deepinfer {
+
+Status CheckFinite(std::span<const float> logits) {
+  for (size_t id = 0; id < logits.size(); ++id) {
+    if (!std::isfinite(logits[id])) {
+      return DataLoss("logits: token ", id, " has the value ", logits[id],
+                      ", expected a finite number; check the weights with `deepinfer inspect`");
+    }
+  }
+  return OkStatus();
+}
+
+PositionLogprobs RawLogprobs(std::span<const float> logits, int32_t token, int32_t num_top) {
+  CHECK_LT(static_cast<size_t>(token), logits.size());
+  const double largest = *std::max_element(logits.begin(), logits.end());
+  double sum = 0;
+  for (const float logit : logits) sum += std::exp(logit - largest);
+  const double log_sum = largest + std::log(sum);
+
+  const auto value = [&](int32_t id) { return logits[static_cast<size_t>(id)] - log_sum; };
+  PositionLogprobs result{.token = {token, value(token)}};
+  std::vector<int32_t> ids(logits.size());
+  for (size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<int32_t>(i);
+  const auto count = std::min(static_cast<size_t>(num_top), ids.size());
+  std::partial_sort(ids.begin(), ids.begin() + static_cast<std::ptrdiff_t>(count), ids.end(),
+                    [&](int32_t a, int32_t b) {
+                      const float x = logits[static_cast<size_t>(a)];
+                      const float y = logits[static_cast<size_t>(b)];
+                      return x != y ? x > y : a < b;
+                    });
+  for (size_t i = 0; i < count; ++i) result.top.push_back({ids[i], value(ids[i])});
+  return result;
+}
+
+}  // namespace deepinfer
