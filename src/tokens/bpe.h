@@ -1,6 +1,8 @@
 // tokens/bpe.h: byte-pair merges: the bytes of one piece to vocabulary ids.
 #pragma once
 
+#include <absl/container/flat_hash_map.h>
+
 #include <array>
 #include <cstdint>
 #include <string>
@@ -14,19 +16,16 @@
 
 namespace deepinfer {
 
-// Looks texts up without making a std::string.
-struct TextHash {
-  using is_transparent = void;
-  size_t operator()(std::string_view text) const { return std::hash<std::string_view>()(text); }
-};
-using TokenMap = std::unordered_map<std::string, int32_t, TextHash, std::equal_to<>>;
+// Spelling -> id; the keys are views of text that someone else owns.
+using TokenMap = absl::flat_hash_map<std::string_view, int32_t, std::hash<std::string_view>>;
 
 // Threads: immutable; any thread.
 class Bpe {
  public:
-  // `vocab` maps spellings to ids. Errors: kInvalidArgument if a byte that text can hold has no
-  // token, or a merge names or makes something that is not in the vocabulary; kUnimplemented if a
-  // merge or a byte makes an added token, because control tokens could then come out of plain text.
+  // `vocab` is used during the call only. Errors: kInvalidArgument if a byte that text can hold has
+  // no token, or a merge names or makes something that is not in the vocabulary; kUnimplemented if
+  // a merge or a byte makes an added token, because control tokens could then come out of plain
+  // text.
   static StatusOr<Bpe> Create(const TokenizerFile& file, const TokenMap& vocab);
 
   // Appends the ids of one piece. Time n log n in its bytes.
@@ -35,6 +34,10 @@ class Bpe {
  private:
   struct Merge {
     int32_t rank, id;
+  };
+  struct TextHash {  // looks texts up without making a std::string
+    using is_transparent = void;
+    size_t operator()(std::string_view text) const { return std::hash<std::string_view>()(text); }
   };
   Status AddBytes(const TokenMap& vocab, const std::unordered_set<int32_t>& added);
   Status AddMerges(const TokenizerFile& file, const TokenMap& vocab,
@@ -49,8 +52,9 @@ class Bpe {
 
   std::array<int32_t, 256>
       byte_ids_{};  // -1 for bytes that UTF-8 never holds and the vocabulary lacks
-  std::unordered_map<uint64_t, Merge> merges_;
-  TokenMap whole_pieces_;  // by bytes; filled only with ignore_merges
+  absl::flat_hash_map<uint64_t, Merge> merges_;
+  // By bytes; filled only with ignore_merges.
+  std::unordered_map<std::string, int32_t, TextHash, std::equal_to<>> whole_pieces_;
 };
 
 // Encodes the pieces of one text; pieces that come again are copied from where they first came out.

@@ -294,9 +294,12 @@ Status ReadMessages(const JsonField& root, Conversation& conversation) {
   return OkStatus();
 }
 
-Status ReadContinuation(const JsonField& root, Conversation& conversation) {
+Status ReadRendering(const JsonField& root, Conversation& conversation) {
   DI_ASSIGN_OR_RETURN(const std::optional<bool> header, root.OptionalBool("add_generation_prompt"));
   conversation.add_generation_prompt = header.value_or(true);
+  DI_ASSIGN_OR_RETURN(const std::optional<bool> drops,
+                      root.Member("chat_template_kwargs").OptionalBool("drop_thinking"));
+  conversation.drop_thinking = drops.value_or(true);
   const JsonField field = root.Member("continue_final_message");
   DI_ASSIGN_OR_RETURN(const std::optional<bool> goes_on,
                       root.OptionalBool("continue_final_message"));
@@ -316,7 +319,7 @@ StatusOr<Conversation> ReadConversation(const JsonValue& value, const Thinking& 
   DI_RETURN_IF_ERROR(root.ExpectObject());
   Conversation conversation;
   DI_RETURN_IF_ERROR(ReadMessages(root, conversation));
-  DI_RETURN_IF_ERROR(ReadContinuation(root, conversation));
+  DI_RETURN_IF_ERROR(ReadRendering(root, conversation));
   DI_ASSIGN_OR_RETURN(conversation.tools, ReadTools(root));
   DI_ASSIGN_OR_RETURN(conversation.response_schema,
                       ReadResponseFormat(root.Member("response_format")));

@@ -32,7 +32,7 @@ int32_t HighestId(const TokenizerFile& file) {
 struct Tokenizer::Parts {
   std::string sha256;
   std::vector<TokenInfo> tokens;  // by id
-  TokenMap ids;                   // by spelling
+  TokenMap ids;                   // by spelling, which `tokens` owns
   Bpe bpe;
   AddedTokens added;
   PreTokenizer pre_tokenizer;
@@ -57,12 +57,10 @@ Status FillTables(const TokenizerFile& file, std::vector<TokenInfo>& tokens, Tok
     if (!place.empty() && place != spelling) {
       return InvalidArgument("id ", id, " is given to \"", place, "\" and to \"", spelling, "\"");
     }
-    const auto [it, is_new] = ids.try_emplace(spelling, id);
-    if (!is_new && it->second != id) {
-      return InvalidArgument("token \"", spelling, "\" has two ids, ", it->second, " and ", id);
-    }
-    place = spelling;
-    return OkStatus();
+    if (place.empty()) place = spelling;
+    const auto [it, is_new] = ids.try_emplace(place, id);
+    if (is_new || it->second == id) return OkStatus();
+    return InvalidArgument("token \"", spelling, "\" has two ids, ", it->second, " and ", id);
   };
   for (const VocabEntry& entry : file.vocab) {
     DI_RETURN_IF_ERROR(add(entry.spelling, entry.id));
