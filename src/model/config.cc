@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/check.h"
+#include "kernels/hyper_connection/max_streams.h"
 #include "model/config_check.h"
 #include "model/json_object.h"
 
@@ -208,7 +209,7 @@ void ReadText(JsonObject& text, ModelConfig* c, bool strict) {
   ReadAttention(text, c);
   ReadRope(text, c, strict);
   ReadExperts(text, c);
-  text.Read("hc_mult", &c->hc_mult, 1, 16);
+  text.Read("hc_mult", &c->hc_mult, 1, kMaxHyperStreams);
   text.Read("hc_sinkhorn_iters", &c->hc_sinkhorn_iters, 1, 1000);
   text.Read("hc_eps", &c->hc_eps, 0, 1);
   text.ExpectIfPresent("hc_shifted", true);
