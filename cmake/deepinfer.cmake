@@ -9,23 +9,25 @@ if(NOT CMAKE_BUILD_TYPE)
   set(CMAKE_BUILD_TYPE Release)
 endif()
 
+# A compiler cache where there is one. A precompiled header is safe to cache once its time stamps are
+# ignored, and only if its compilation repeats itself (-fpch-preprocess).
 find_program(DI_CCACHE ccache)
 if(DI_CCACHE)
-  # A precompiled header is safe to cache once its time stamps are ignored.
-  set(ENV{CCACHE_SLOPPINESS} "pch_defines,time_macros,include_file_mtime,include_file_ctime")
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env
       CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime ${DI_CCACHE})
+  set(CMAKE_CUDA_COMPILER_LAUNCHER ${DI_CCACHE})
 endif()
 
 # Results must not depend on which products the compiler happens to fuse: FMA is written where meant.
-add_compile_options(-Wall -Wextra -Wno-missing-field-initializers -ffp-contract=off -fno-math-errno)
+set(di_cxx_options -Wall -Wextra -Wno-missing-field-initializers -ffp-contract=off -fno-math-errno)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-  add_compile_options(-fpch-preprocess -Wno-psabi)
+  list(APPEND di_cxx_options -fpch-preprocess -Wno-psabi)
 endif()
 if(DI_SANITIZE)
-  add_compile_options(-fsanitize=${DI_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  list(APPEND di_cxx_options -fsanitize=${DI_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   add_link_options(-fsanitize=${DI_SANITIZE})
 endif()
+add_compile_options("$<$<COMPILE_LANGUAGE:CXX>:${di_cxx_options}>")
 
 # di_library(<folder> SOURCES a.cc ... [DEPS targets...])
 #   The one library of a folder under src/. A folder reaches only the targets in DEPS.
@@ -58,4 +60,12 @@ function(di_test name)
   string(REPLACE ";" "\\;" labels "${ARG_LABELS}")
   gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST WORKING_DIRECTORY ${PROJECT_SOURCE_DIR}
     PROPERTIES LABELS "${labels}" TIMEOUT ${ARG_TIMEOUT} SKIP_REGULAR_EXPRESSION "\\[  SKIPPED \\]")
+endfunction()
+
+# di_cuda_sources(<target> files.cu ...)
+#   Adds them to a CUDA build; nothing otherwise.
+function(di_cuda_sources target)
+  if(DEEPINFER_ACCELERATOR STREQUAL "nvidia")
+    target_sources(${target} PRIVATE ${ARGN})
+  endif()
 endfunction()

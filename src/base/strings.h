@@ -17,7 +17,8 @@ template <std::integral T>
   requires(!std::same_as<T, bool> && !std::same_as<T, char>)
 void AppendText(std::string& out, T value) {
   char buffer[24];
-  out.append(buffer, std::to_chars(buffer, buffer + sizeof buffer, value).ptr);
+  const char* end = std::to_chars(buffer, buffer + sizeof buffer, value).ptr;
+  out.append(buffer, static_cast<size_t>(end - buffer));
 }
 template <std::floating_point T>
 void AppendText(std::string& out, T value) {

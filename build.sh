@@ -1,0 +1,32 @@
+#!/usr/bin/env bash
+# Builds into build/<preset>, and points build/current there. Usage: ./build.sh [target...]
+# DEEPINFER_ACCELERATOR=cpu|nvidia; unset: nvidia if nvcc >= 13.0 is found, else cpu. With `nvidia` and
+# no such nvcc, the compiler is fetched from PyPI into build/cuda. DI_PRESET picks another preset.
+# Nothing is installed on the system here: that is tools/setup.sh, which run.sh and test.sh call.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")"
+. tools/find_nvcc.sh
+
+case ${DEEPINFER_ACCELERATOR-unset} in
+  unset) if find_nvcc; then preset=nvidia; else preset=release; fi ;;
+  cpu) preset=release ;;
+  nvidia)
+    preset=nvidia
+    find_nvcc || fetch_nvcc
+    ;;
+  *)
+    echo "build.sh: DEEPINFER_ACCELERATOR is '$DEEPINFER_ACCELERATOR', expected cpu or nvidia" \
+      "(ascend is not supported)" >&2
+    exit 2
+    ;;
+esac
+preset=${DI_PRESET:-$preset}
+folder=build/$preset
+
+# A compiler process takes about 1 GiB at worst.
+jobs=$(awk -v cpus="$(nproc)" '/^MemAvailable/ {n = int($2 / 1048576); if (n < 1) n = 1;
+  print (n < cpus ? n : cpus)}' /proc/meminfo)
+
+[ -f "$folder/build.ninja" ] || cmake --preset "$preset" >&2
+cmake --build "$folder" -j "$jobs" ${1:+--target "$@"} >&2
+ln -sfn "$preset" build/current

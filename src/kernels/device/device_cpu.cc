@@ -1,0 +1,10 @@
+// kernels/device/device_cpu.cc: the answers of a build without CUDA.
+#include "kernels/device/device.h"
+
+namespace deepinfer {
+
+std::vector<GpuInfo> ListGpus() { return {}; }
+
+std::string AcceleratorNote() { return "built without CUDA; computing on the CPU"; }
+
+}  // namespace deepinfer

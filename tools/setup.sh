@@ -1,0 +1,56 @@
+#!/usr/bin/env bash
+# Installs the Debian or Ubuntu packages that are missing; says nothing and is done at once when none is.
+# Usage: tools/setup.sh [build|test|cuda]...   build: to compile (default); test: to run every test;
+#        cuda: to fetch the CUDA compiler from PyPI. Known to work: Debian 12 and 13, Ubuntu 24.04.
+set -euo pipefail
+
+build="g++ cmake ninja-build ccache pkg-config libabsl-dev libcli11-dev libgtest-dev libpcre2-dev
+  libspdlog-dev libssl-dev libtomlplusplus-dev libutf8proc-dev nlohmann-json3-dev"
+test="$build python3-venv ca-certificates"
+cuda="$build python3-venv ca-certificates"
+
+wanted=
+for group in "${@:-build}"; do
+  case $group in
+    build | test | cuda) wanted+=" ${!group}" ;;
+    *) echo "tools/setup.sh: unknown group '$group', expected build, test or cuda" >&2 && exit 2 ;;
+  esac
+done
+
+if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
+  echo "setup: no apt-get here; these Debian packages are taken to be there in another form:" $wanted >&2
+  exit 0
+fi
+
+# Names of the wanted packages that are not installed.
+missing() {
+  local installed
+  installed=$(dpkg-query -W -f '${db:Status-Status} ${Package}\n' $wanted 2>/dev/null |
+    sed -n 's/^installed //p' || true)
+  comm -23 <(printf '%s\n' $wanted | sort -u) <(sort -u <<<"$installed")
+}
+
+packages=$(missing)
+[ -n "$packages" ] || exit 0
+
+as_root=()
+if [ "$(id -u)" != 0 ]; then
+  if ! command -v sudo >/dev/null; then
+    echo "setup: missing packages, and neither root nor sudo to install them:" $packages >&2
+    exit 1
+  fi
+  as_root=(sudo)
+fi
+echo "setup: installing" $packages >&2
+apt() {
+  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q -y -o DPkg::Lock::Timeout=600 "$@" \
+    </dev/null >&2
+}
+apt update
+apt install --no-install-recommends $packages
+
+packages=$(missing)
+if [ -n "$packages" ]; then
+  echo "setup: still missing after apt-get install:" $packages >&2
+  exit 1
+fi
