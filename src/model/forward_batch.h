@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "cache/sequence_kv.h"
+#include "kernels/formats/number_formats.h"
 
 namespace deepinfer {
 

@@ -1,11 +1,14 @@
 #include "model/golden_check.h"
 
 #include <algorithm>
-#include <map>
+
+#include <nlohmann/json.hpp>
 
 #include "kernels/kv_records/kv_records.h"
 #include "model/checkpoint.h"
 #include "model/golden_data.h"
+#include "model/golden_recorder.h"
+#include "model/json_object.h"
 #include "model/kv_shape.h"
 #include "model/model.h"
 #include "model/synthetic_checkpoint.h"
@@ -16,15 +19,8 @@ namespace {
 constexpr double kBitEqualFraction = 0.995;  // golden README: the rest is one ulp
 constexpr double kDraftLogits = 5e-3;
 constexpr double kDraftConfidence = 5e-2;
-constexpr float kRouteGap = 1e-4f;
 constexpr float kDraftGap = 0.2f;
 constexpr double kPre = 2e-6;  // mHC coefficients from equal streams
-
-int64_t CountEqual(std::span<const bf16> a, const bf16* b) {
-  int64_t equal = 0;
-  for (size_t i = 0; i < a.size(); ++i) equal += a[i] == b[i] ? 1 : 0;
-  return equal;
-}
 
 double RelativeRms(std::span<const float> got, std::span<const float> want) {
   double diff = 0, norm = 0;
@@ -33,187 +29,12 @@ double RelativeRms(std::span<const float> got, std::span<const float> want) {
     diff += d * d;
     norm += static_cast<double>(want[i]) * static_cast<double>(want[i]);
   }
-  // A NaN must not pass a "<= limit" test.
-  const double ratio = std::sqrt(diff / norm);
-  return std::isfinite(ratio) ? ratio : HUGE_VAL;
+  return Magnitude(std::sqrt(diff / norm));
 }
 
 int32_t ArgMax(std::span<const float> row) {
   return static_cast<int32_t>(std::max_element(row.begin(), row.end()) - row.begin());
 }
-
-// Which stored tensors a pass is fed with and compared to.
-enum class Feed { kStreams, kSelections, kNothing };
-
-struct FractionEqual {
-  int64_t equal = 0, total = 0;
-  double value() const { return static_cast<double>(equal) / static_cast<double>(total); }
-};
-
-// Feeds a forward pass from stored tensors and collects what comes out. Rows of a pass are
-// positions row0, row0 + 1, ... of the stored [.., T, ..] tensors (prompt), or one decode step.
-class Recorder : public ForwardObserver {
- public:
-  Recorder(const ModelConfig& config, const GoldenData& data, Feed feed, std::string run)
-      : config_(config), data_(data), feed_(feed), run_(std::move(run)) {}
-
-  // prefix: "" or "vl." ; step < 0 = the prompt.
-  void Begin(std::string prefix, int32_t step) {
-    prefix_ = std::move(prefix);
-    step_ = step;
-  }
-
-  bool wants_details() const override { return feed_ == Feed::kStreams; }
-
-  void LayerInput(int32_t layer, const RowSet& rows, bf16* streams, float* pre) override {
-    if (feed_ != Feed::kStreams) return;
-    const int64_t width = int64_t{config_.hc_mult} * config_.hidden_size;
-    const std::span<const bf16> x = StoredRows<bf16>("layer_X", layer, rows.num_rows(), width);
-    if (layer > 0) {
-      FractionEqual& figure = (step_ < 0 ? prompt_ffn : decode_ffn)[layer - 1];
-      figure.equal += CountEqual(x, streams);
-      figure.total += static_cast<int64_t>(x.size());
-    }
-    std::copy(x.begin(), x.end(), streams);
-    const auto p = StoredRows<float>("layer_pre", layer, rows.num_rows(), config_.hc_mult);
-    std::copy(p.begin(), p.end(), pre);
-  }
-
-  void EngramRows(int32_t table, const RowSet& rows, const int32_t* ids) override {
-    if (step_ >= 0) return;
-    const auto stored = data_.Get<int32_t>(prefix_ + "engram_rows");
-    const auto tables = static_cast<int64_t>(config_.engram_layer_ids.size());
-    const int64_t columns = config_.EngramColumns();
-    for (int64_t t = 0; t < rows.num_rows(); ++t) {
-      if (rows.is_image[static_cast<size_t>(t)] != 0)
-        continue;  // rows of dead tokens are irrelevant
-      for (int64_t c = 0; c < columns; ++c) {
-        const auto at = static_cast<size_t>((t * tables + table) * columns + c);
-        engram_row_mismatches += stored[at] != ids[t * columns + c] ? 1 : 0;
-      }
-    }
-  }
-
-  void EngramOutput(int32_t layer, const RowSet& rows, const bf16* streams) override {
-    const std::string name = StrCat("engram_X.", layer);
-    if (feed_ != Feed::kStreams || step_ >= 0 || !data_.Has(name)) return;
-    const auto stored = data_.Get<bf16>(name);  // all positions, or the last ones
-    const int64_t width = int64_t{config_.hc_mult} * config_.hidden_size;
-    const int64_t skip = rows.num_rows() - static_cast<int64_t>(stored.size()) / width;
-    engram_out.equal += CountEqual(stored, streams + skip * width);
-    engram_out.total += static_cast<int64_t>(stored.size());
-  }
-
-  void AttentionOutput(int32_t layer, const RowSet& rows, const bf16* streams,
-                       const float* pre) override {
-    if (feed_ != Feed::kStreams || step_ >= 0 || !data_.Has("mid_X")) return;
-    const int64_t width = int64_t{config_.hc_mult} * config_.hidden_size;
-    const auto x = StoredRows<bf16>("mid_X", layer, rows.num_rows(), width);
-    prompt_attention[layer].equal += CountEqual(x, streams);
-    prompt_attention[layer].total += static_cast<int64_t>(x.size());
-    const auto p = StoredRows<float>("mid_pre", layer, rows.num_rows(), config_.hc_mult);
-    for (size_t i = 0; i < p.size(); ++i) {
-      const double diff = std::fabs(static_cast<double>(p[i]) - static_cast<double>(pre[i]));
-      pre_error = std::max(pre_error, std::isnan(diff) ? HUGE_VAL : diff);
-    }
-  }
-
-  void Selection(int32_t layer, const RowSet& rows, int32_t* selection,
-                 const float* scores) override {
-    if (feed_ == Feed::kNothing) return;
-    const std::string which = step_ < 0 ? "prompt." : "decode.";
-    const int64_t k = config_.index_topk;
-    const int64_t first = step_ < 0 ? 0 : step_;
-    const auto stored =
-        data_.Get<int32_t>(StrCat(Run(), "sel_", which, layer))
-            .subspan(static_cast<size_t>(first * k), static_cast<size_t>(rows.num_rows() * k));
-    if (feed_ == Feed::kStreams) {
-      const auto gaps = data_.Get<float>(StrCat(Run(), "selgap_", which, layer));
-      for (int64_t t = 0; t < rows.num_rows(); ++t) {
-        ++selection_rows;
-        if (std::equal(selection + t * k, selection + (t + 1) * k,
-                       &stored[static_cast<size_t>(t * k)])) {
-          continue;
-        }
-        // Two BF16 ulp of the smallest selected score: closer entries may change places.
-        const float least = *std::min_element(scores + t * k, scores + (t + 1) * k);
-        const float ulp = std::ldexp(1.0f, std::ilogb(std::max(std::fabs(least), 1e-6f)) - 7);
-        (gaps[static_cast<size_t>(first + t)] < 2 * ulp ? selection_ties : selection_mismatches) +=
-            1;
-      }
-    }
-    std::copy(stored.begin(), stored.end(), selection);
-  }
-
-  void CandidateBlocks(int32_t, const RowSet& rows, int32_t* blocks) override {
-    if (feed_ != Feed::kStreams || step_ >= 0 || !data_.Has("candidate_blocks_prompt")) return;
-    const auto stored = data_.Get<uint8_t>("candidate_blocks_prompt");
-    const int64_t all = data_.Shape("candidate_blocks_prompt")[1];
-    for (int64_t t = 0; t < rows.num_rows(); ++t) {
-      std::vector<uint8_t> kept(static_cast<size_t>(all), 0);
-      for (int64_t i = 0; i < config_.candidate_topk_blocks; ++i) {
-        const int32_t block = blocks[t * config_.candidate_topk_blocks + i];
-        if (block >= 0) kept[static_cast<size_t>(block)] = 1;
-      }
-      const bool same = std::equal(kept.begin(), kept.end(), &stored[static_cast<size_t>(t * all)]);
-      candidate_mismatches += same ? 0 : 1;
-    }
-  }
-
-  void Routes(int32_t layer, const RowSet& rows, const int32_t* experts,
-              const float* gap) override {
-    if (feed_ != Feed::kStreams || step_ >= 0) return;
-    const int64_t k = config_.num_experts_per_tok;
-    const auto stored = StoredRows<int32_t>("route_prompt", layer, rows.num_rows(), k);
-    for (int64_t t = 0; t < rows.num_rows(); ++t) {
-      const bool same =
-          std::equal(experts + t * k, experts + (t + 1) * k, &stored[static_cast<size_t>(t * k)]);
-      if (!same && !(gap[t] < kRouteGap)) ++route_mismatches;
-    }
-  }
-
-  void MainHidden(const RowSet& rows, bf16* main_hidden) override {
-    if (feed_ != Feed::kStreams) return;
-    const auto width =
-        static_cast<int64_t>(config_.dspark_target_layer_ids.size()) * config_.hidden_size;
-    const int64_t first = rows.positions.front();
-    const auto stored = data_.Get<bf16>("main_hidden")
-                            .subspan(static_cast<size_t>(first * width),
-                                     static_cast<size_t>(rows.num_rows() * width));
-    main_hidden_out.equal += CountEqual(stored, main_hidden);
-    main_hidden_out.total += static_cast<int64_t>(stored.size());
-    std::copy(stored.begin(), stored.end(), main_hidden);
-  }
-
-  std::map<int32_t, FractionEqual> prompt_attention, prompt_ffn, decode_ffn;
-  FractionEqual engram_out, main_hidden_out;
-  int64_t engram_row_mismatches = 0, selection_rows = 0, selection_mismatches = 0,
-          selection_ties = 0;
-  int64_t candidate_mismatches = 0, route_mismatches = 0;
-  double pre_error = 0;
-
- private:
-  std::string Run() const { return prefix_.empty() ? run_ + "." : prefix_; }
-
-  // Rows of layer `layer` of a stored [L, T, width] tensor, or of one decode step of [steps, L,
-  // width].
-  template <typename T>
-  std::span<const T> StoredRows(const std::string& name, int32_t layer, int64_t rows,
-                                int64_t width) const {
-    const std::string full = step_ < 0 ? name : "decode_" + name;
-    const int64_t layers = data_.Shape(full)[step_ < 0 ? 0 : 1];
-    const int64_t first = step_ < 0 ? layer * rows : step_ * layers + layer;
-    return data_.Get<T>(full).subspan(static_cast<size_t>(first * width),
-                                      static_cast<size_t>(rows * width));
-  }
-
-  const ModelConfig& config_;
-  const GoldenData& data_;
-  const Feed feed_;
-  const std::string run_;
-  std::string prefix_;
-  int32_t step_ = -1;
-};
 
 class GoldenRun {
  public:
@@ -227,13 +48,20 @@ class GoldenRun {
         report_(report) {}
 
   void All() {
-    LayerByLayer();
-    EndToEnd("official", IndexScores::kOfficial, Feed::kSelections);
-    EndToEnd("official", IndexScores::kOfficial, Feed::kNothing);
-    EndToEnd("f32idx", IndexScores::kF32, Feed::kNothing);
+    report_.not_run = {"vision patches", "vision tower", "aligner", "resize plan"};
+    if (data_.Has("layer_X")) {
+      LayerByLayer();
+    } else {
+      report_.not_run.push_back("layer by layer (no stored streams)");
+    }
+    if (options_.layers_only) return;
+    EndToEnd("official", IndexScores::kOfficial, GoldenFeed::kSelections);
+    EndToEnd("official", IndexScores::kOfficial, GoldenFeed::kNothing);
+    if (data_.Has("f32idx.decode_logits")) {
+      EndToEnd("f32idx", IndexScores::kF32, GoldenFeed::kNothing);
+    }
     if (config_.num_nextn_predict_layers > 0) DraftAlone();
     if (data_.Has("vl.logits")) ImageSpan();
-    report_.not_run = {"vision patches", "vision tower", "aligner", "resize plan"};
   }
 
  private:
@@ -300,7 +128,7 @@ class GoldenRun {
   void LayerByLayer() {
     Model model = MakeModel(IndexScores::kOfficial);
     Pass pass = MakePass(model, PromptAnd("prompt_ids", "official.decode_tokens"));
-    Recorder recorder(config_, data_, Feed::kStreams, "official");
+    GoldenRecorder recorder(config_, data_, GoldenFeed::kStreams, "official");
     const int32_t length = PromptLength();
     recorder.Begin("", -1);
     Run(model, pass, 0, length, &recorder);
@@ -317,8 +145,8 @@ class GoldenRun {
               kBitEqualFraction);
     }
     Fractions("layer by layer, after attention", recorder.prompt_attention);
-    Fractions("layer by layer, after experts", recorder.prompt_ffn);
-    Fractions("layer by layer, decode steps", recorder.decode_ffn);
+    Fractions("layer by layer, after experts", recorder.prompt_experts);
+    Fractions("layer by layer, decode steps", recorder.decode_layers);
     if (!recorder.prompt_attention.empty())
       AtMost("pre after attention, max error", recorder.pre_error, kPre);
     AtMost("expert routes, different rows", static_cast<double>(recorder.route_mismatches), 0);
@@ -445,11 +273,11 @@ class GoldenRun {
            static_cast<double>(WrongArgmax(got, want, limit)), 0);
   }
 
-  void EndToEnd(const std::string& run, IndexScores scores, Feed feed) {
+  void EndToEnd(const std::string& run, IndexScores scores, GoldenFeed feed) {
     Model model = MakeModel(scores);
     Pass pass = MakePass(model, PromptAnd("prompt_ids", run + ".decode_tokens"));
-    Recorder recorder(config_, data_, feed, run);
-    const bool injected = feed == Feed::kSelections;
+    GoldenRecorder recorder(config_, data_, feed, run);
+    const bool injected = feed == GoldenFeed::kSelections;
     const double limit = injected ? options_.injected_limit : options_.free_limit;
     const std::string name = StrCat(run, injected ? ", selections given" : ", free");
     const int32_t length = PromptLength();
@@ -511,7 +339,7 @@ class GoldenRun {
         const double diff =
             std::fabs(static_cast<double>(drafts[0].confidences[static_cast<size_t>(k)]) -
                       static_cast<double>(confidence[static_cast<size_t>(step * block + k)]));
-        confidence_error = std::max(confidence_error, std::isnan(diff) ? HUGE_VAL : diff);
+        confidence_error = std::max(confidence_error, Magnitude(diff));
       }
     }
     AtMost("draft alone, clear ids, different", static_cast<double>(wrong), 0);
@@ -542,7 +370,7 @@ class GoldenRun {
     pass.image_mask.resize(pass.tokens.size(), 0);
     pass.image_rows.resize(pass.tokens.size(), nullptr);
 
-    Recorder recorder(config_, data_, Feed::kSelections, "official");
+    GoldenRecorder recorder(config_, data_, GoldenFeed::kSelections, "official");
     recorder.Begin("vl.", -1);
     CompareLogits("image span, selections given, prefill", Run(model, pass, 0, length, &recorder),
                   data_.Get<float>("vl.logits"), options_.injected_limit);
@@ -573,6 +401,48 @@ StatusOr<std::vector<int32_t>> ReadClasses(Disk& disk, const std::string& path) 
   return classes;
 }
 
+// Reads a JSON object file. Errors name the file.
+StatusOr<nlohmann::json> ReadJson(Disk& disk, const std::string& path) {
+  DI_ASSIGN_OR_RETURN(const std::string text, disk.ReadText(path));
+  nlohmann::json json;
+  DI_RETURN_IF_ERROR(ParseJsonText(text, path, &json));
+  if (!json.is_object()) return InvalidArgument(path, ": an object was expected");
+  return json;
+}
+
+// Writes the folder's checkpoint to work_dir from tensors.tsv, or, without one, by the generator's
+// own plan.
+Status Generate(Disk& disk, const std::string& golden_dir, const GoldenOptions& options) {
+  const SyntheticOptions synthetic = {.pool = options.backend.threads};
+  if (disk.IsFile(golden_dir + "/tensors.tsv")) {
+    return WriteGoldenCheckpoint(disk, golden_dir, options.work_dir, synthetic).status();
+  }
+  const std::string path = golden_dir + "/checkpoint/generator.json";
+  DI_ASSIGN_OR_RETURN(const nlohmann::json json, ReadJson(disk, path));
+  Status status;
+  JsonObject generator(json, path, &status);
+  int64_t seed = 0;
+  std::string digest;
+  generator.Read("seed", &seed, 0, INT64_MAX);
+  generator.Read("sha256_of_sorted_tensor_sha256", &digest);
+  DI_RETURN_IF_ERROR(status);
+  DI_ASSIGN_OR_RETURN(const std::string config,
+                      disk.ReadText(golden_dir + "/checkpoint/config.json"));
+  return WriteSyntheticCheckpoint(disk, config, static_cast<uint64_t>(seed), options.work_dir,
+                                  {.pool = options.backend.threads, .expected_digest = digest})
+      .status();
+}
+
+Status ReadLimits(Disk& disk, const std::string& path, GoldenOptions& options) {
+  if (!disk.IsFile(path)) return OkStatus();
+  DI_ASSIGN_OR_RETURN(const nlohmann::json json, ReadJson(disk, path));
+  Status status;
+  JsonObject limits(json, path, &status);
+  limits.Read("injected", &options.injected_limit, 0, 1);
+  limits.Read("free", &options.free_limit, 0, 1);
+  return status;
+}
+
 }  // namespace
 
 bool GoldenReport::pass() const {
@@ -581,12 +451,14 @@ bool GoldenReport::pass() const {
 }
 
 StatusOr<GoldenReport> RunGoldenCheck(Disk& disk, const std::string& golden_dir,
-                                      const GoldenOptions& options) {
+                                      const GoldenOptions& given) {
+  GoldenOptions options = given;
+  DI_RETURN_IF_ERROR(ReadLimits(disk, golden_dir + "/limits.json", options));
   DI_ASSIGN_OR_RETURN(const std::unique_ptr<GoldenData> data,
                       GoldenData::Open(disk, golden_dir + "/outputs.safetensors"));
   std::string directory = golden_dir + "/checkpoint";
   if (!disk.IsFile(directory + "/model.safetensors.index.json")) {
-    DI_RETURN_IF_ERROR(WriteGoldenCheckpoint(disk, golden_dir, options.work_dir).status());
+    DI_RETURN_IF_ERROR(Generate(disk, golden_dir, options));
     directory = options.work_dir;
   }
   DI_ASSIGN_OR_RETURN(const std::unique_ptr<Checkpoint> checkpoint,

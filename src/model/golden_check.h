@@ -34,6 +34,7 @@ struct GoldenOptions {
   Backend backend;
   // Where shards are generated when the folder has none; removed by the caller.
   std::string work_dir;
+  bool layers_only = false;  // only the strong test
   // End to end limits, relative RMS of logits. Random-weight models differ in how rounding grows,
   // so a folder may state its own in limits.json: {"injected": x, "free": y}.
   double injected_limit = 3e-2;
