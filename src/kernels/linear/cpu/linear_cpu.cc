@@ -97,10 +97,10 @@ double DecodeExactly(const Matrix& w, int64_t row, int64_t col) {
   const int64_t index = row * w.cols + col;
   if (w.format == WeightFormat::kFp8) {
     const uint8_t e = w.scale[row / 32 * (w.cols / 32) + col / 32];
-    return std::ldexp(E4m3ToFloat(w.bytes()[index]), e - 127);
+    return std::ldexp(double{E4m3ToFloat(w.bytes()[index])}, e - 127);
   }
   const uint8_t code = static_cast<uint8_t>(w.bytes()[index / 2] >> (4 * (col % 2)));
-  return std::ldexp(E2m1ToFloat(code & 15), w.scale[index / 32] - 127);
+  return std::ldexp(double{E2m1ToFloat(code & 15)}, w.scale[index / 32] - 127);
 }
 
 // Scales near the ends of E8M0 leave the range of F32 once multiplied: F64, in order of k.

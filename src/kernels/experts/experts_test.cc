@@ -1,0 +1,149 @@
+#include "kernels/experts/experts.h"
+
+#include <gtest/gtest.h>
+
+#include "kernels/testing/batch.h"
+#include "kernels/testing/data.h"
+
+namespace deepinfer::testing {
+namespace {
+
+struct Layer {
+  int32_t dim, inner, topk;
+  std::vector<OwnedMatrix> storage;
+  std::vector<ExpertMatrices> experts;
+};
+
+Layer MakeLayer(DataKind kind, int32_t num_experts, int32_t dim, int32_t inner, int32_t topk) {
+  Random random(21);
+  Layer layer{.dim = dim, .inner = inner, .topk = topk};
+  for (int32_t e = 0; e < num_experts; ++e) {
+    for (const bool down : {false, false, true}) {
+      layer.storage.push_back(
+          MakeMatrix(WeightFormat::kFp4, kind, down ? dim : inner, down ? inner : dim, random));
+    }
+    const auto view = [&](size_t from_end) { return (layer.storage.end() - from_end)->view; };
+    layer.experts.push_back({.w1 = view(3), .w3 = view(2), .w2 = view(1)});
+  }
+  return layer;
+}
+
+struct Rows {
+  std::vector<bf16> x;
+  std::vector<int32_t> experts;
+  std::vector<float> weights;
+};
+
+// Distinct experts a row, ascending; expert 0 is never chosen.
+Rows MakeRows(DataKind kind, const Layer& layer, int32_t num_rows) {
+  Random random(22);
+  Rows rows{MakeFp8Grid(kind, num_rows, layer.dim, random), {}, {}};
+  const auto num_experts = static_cast<int32_t>(layer.experts.size());
+  for (int32_t t = 0; t < num_rows; ++t) {
+    int32_t left = layer.topk;
+    for (int32_t e = 1; e < num_experts && left > 0; ++e) {
+      if (random.Below(num_experts - e) >= left) continue;
+      rows.experts.push_back(e);
+      rows.weights.push_back(static_cast<float>(0.2 + random.Uniform()));
+      --left;
+    }
+  }
+  return rows;
+}
+
+void RunRows(const Backend& backend, const Layer& layer, const Rows& rows, int32_t begin,
+             int32_t count, bf16* y) {
+  Experts(backend, {.num_tokens = count,
+                    .dim = layer.dim,
+                    .inner = layer.inner,
+                    .num_experts = static_cast<int32_t>(layer.experts.size()),
+                    .topk = layer.topk,
+                    .limit = 10,
+                    .x = rows.x.data() + int64_t{begin} * layer.dim,
+                    .experts = rows.experts.data() + begin * layer.topk,
+                    .weights = rows.weights.data() + begin * layer.topk,
+                    .matrices = layer.experts.data(),
+                    .y = y});
+}
+
+std::vector<bf16> Output(const Backend& backend, const Layer& layer, const Rows& rows) {
+  const auto num_rows = static_cast<int32_t>(rows.experts.size()) / layer.topk;
+  Guarded<bf16> y(int64_t{num_rows} * layer.topk * layer.dim);
+  RunRows(backend, layer, rows, 0, num_rows, y.data());
+  EXPECT_TRUE(y.GuardsIntact());
+  return y.ToVector();
+}
+
+// Both forms pass the FP8 grid between the products, so a last-bit difference may move a code;
+// nearly all outputs must agree bit for bit all the same.
+TEST(Experts, MatchTheOracle) {
+  for (const DataKind kind : kAllDataKinds) {
+    const Layer layer = MakeLayer(kind, 8, 128, 64, 2);
+    const Rows rows = MakeRows(kind, layer, 33);
+    const std::vector<bf16> cpu = Output(kCpu, layer, rows), ref = Output(kRef, layer, rows);
+    EXPECT_GE(EqualShare(cpu, ref), 0.995) << static_cast<int>(kind);
+    EXPECT_LT(Compare(cpu, ref).rel_l2, 2e-3) << static_cast<int>(kind);
+  }
+}
+
+TEST(Experts, MatchTheOracleAtTheRealShape) {
+  const Layer layer = MakeLayer(DataKind::kNormal, 2, 5120, 2304, 1);
+  const Rows rows = MakeRows(DataKind::kNormal, layer, 2);
+  EXPECT_LT(Compare(Output(kCpu, layer, rows), Output(kRef, layer, rows)).rel_l2, 2e-3);
+}
+
+// Enough experts to spread whole experts over threads, and too few for it.
+TEST(Experts, RowsDoNotDependOnTheBatchOrTheGrouping) {
+  for (const int32_t num_experts : {4, 12}) {
+    const Layer layer = MakeLayer(DataKind::kNormal, num_experts, 64, 32, 3);
+    const Rows rows = MakeRows(DataKind::kNormal, layer, kMostRows);
+    ExpectBatchInvariant<bf16>(kMostRows, 3 * 64,
+                               [&](const Backend& backend, int32_t begin, int32_t count, bf16* y) {
+                                 RunRows(backend, layer, rows, begin, count, y);
+                               });
+  }
+}
+
+TEST(Experts, OnlyChosenExpertsAreRead) {
+  Layer layer = MakeLayer(DataKind::kNormal, 4, 64, 32, 2);
+  const Rows rows = MakeRows(DataKind::kNormal, layer, 5);
+  const std::vector<bf16> before = Output(kCpu, layer, rows);
+  layer.experts[0] = {};  // as if it were not in memory
+  EXPECT_TRUE(Output(kCpu, layer, rows) == before);
+  EXPECT_LT(Compare(Output(kRef, layer, rows), before).rel_l2, 2e-3);
+}
+
+TEST(Experts, SwappedGateAndUpAreSeen) {
+  Layer layer = MakeLayer(DataKind::kNormal, 4, 64, 32, 2);
+  const Rows rows = MakeRows(DataKind::kNormal, layer, 5);
+  const std::vector<bf16> right = Output(kRef, layer, rows);
+  for (ExpertMatrices& m : layer.experts) std::swap(m.w1, m.w3);
+  EXPECT_GT(Compare(Output(kCpu, layer, rows), right).rel_l2, 2e-3);
+}
+
+TEST(Combine, AddsInOrderAndMayWriteOverShared) {
+  const int32_t dim = 72, topk = 6;
+  Random random(23);
+  const std::vector<bf16> y = MakeBf16(DataKind::kHotOutlier, kMostRows * topk, dim, random);
+  const std::vector<bf16> shared = MakeBf16(DataKind::kNormal, kMostRows, dim, random);
+  const auto run = [&](const Backend& backend, int32_t begin, int32_t count, bf16* out) {
+    std::copy_n(shared.data() + begin * dim, count * dim, out);
+    Combine(backend, {.num_tokens = count,
+                      .dim = dim,
+                      .topk = topk,
+                      .y = y.data() + int64_t{begin} * topk * dim,
+                      .shared = out,
+                      .out = out});
+  };
+  const std::vector<bf16> cpu = ExpectBatchInvariant<bf16>(kMostRows, dim, run);
+  std::vector<bf16> ref(cpu.size());
+  run(kRef, 0, kMostRows, ref.data());
+  EXPECT_TRUE(cpu == ref);
+
+  float sum = 0;  // element (1, 5) by hand
+  for (int i = 0; i < topk; ++i) sum += ToFloat(y[(topk + i) * dim + 5]);
+  EXPECT_EQ(ref[dim + 5], ToBf16(sum + ToFloat(shared[dim + 5])));
+}
+
+}  // namespace
+}  // namespace deepinfer::testing
