@@ -43,7 +43,8 @@ void AnswerMachine::Read(std::string_view symbols) {
 
 void AnswerMachine::Finish() {
   if (where_ == Where::kEnded) return;
-  if (tag_part_ == TagPart::kNone) {
+  // Right behind a tag, "<" can only have been the beginning of another.
+  if (tag_part_ == TagPart::kNone && !(where_ == Where::kContent && after_tag_)) {
     for (const char c : held_) Emit(c);
   }
   if (InOpenCall()) Malformed("the answer ends inside a call");
