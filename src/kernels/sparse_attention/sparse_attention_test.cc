@@ -1,0 +1,281 @@
+#include "kernels/sparse_attention/sparse_attention.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "kernels/testing/attention_case.h"
+
+namespace deepinfer {
+namespace {
+
+using testing::AttentionSequence;
+using testing::AttentionShape;
+using testing::AttentionStep;
+using testing::DataKind;
+
+const AttentionShape kToy{.heads = 4, .dim = 64, .window = 16, .topk = 8};
+const AttentionShape kReal{.heads = 64, .dim = 512, .window = 128, .topk = 512};
+
+// The limits of kernels.md 7.
+void ExpectClose(const std::vector<bf16>& got, const std::vector<bf16>& want) {
+  const testing::Difference d = testing::Compare(got, want);
+  EXPECT_LT(d.rel_l2, 3e-3);
+  EXPECT_LT(d.cos_diff, 5e-6);
+}
+
+// Rows of one step equal to rows [begin, begin + count) of another, bit for bit.
+void ExpectRows(const std::vector<bf16>& rows, const std::vector<bf16>& whole, int32_t begin,
+                int64_t row_values) {
+  ASSERT_LE(begin * row_values + std::ssize(rows), std::ssize(whole));
+  EXPECT_TRUE(testing::BitEqual(rows.data(), whole.data() + begin * row_values, std::ssize(rows)))
+      << "from row " << begin;
+}
+
+TEST(SparseAttention, CpuAgreesWithTheOracleOnToyShapes) {
+  ThreadPool two(2);
+  for (const DataKind kind : testing::kAllDataKinds) {
+    for (const int32_t heads : {1, 4, 7}) {
+      for (const int32_t ratio : {1, 2}) {
+        AttentionShape shape = kToy;
+        shape.heads = heads;
+        shape.ratio = ratio;
+        shape.kind = kind;
+        AttentionSequence sequence(shape, 90, 11);
+        AttentionStep step(shape);
+        step.Add(sequence, 0, 66);
+        const auto want = step.Run({.variant = kRefVariant}), got = step.Run({});
+        SCOPED_TRACE(static_cast<int>(kind));
+        ExpectClose(got, want);
+        EXPECT_EQ(step.Run({}), got);
+        EXPECT_EQ(step.Run({.threads = &two}), got);
+      }
+    }
+  }
+}
+
+TEST(SparseAttention, CpuAgreesWithTheOracleOnTheRealShape) {
+  AttentionSequence sequence(kReal, 700, 12);
+  AttentionStep step(kReal);
+  step.Add(sequence, 0, 1);    // one key
+  step.Add(sequence, 126, 3);  // window just full
+  step.Add(sequence, 697, 2);  // 128 + 512 slots
+  ExpectClose(step.Run({}), step.Run({.variant = kRefVariant}));
+}
+
+TEST(SparseAttention, SlidingWindowAloneNeedsNoGlobalSource) {
+  AttentionShape shape = kReal;
+  shape.topk = 0;
+  shape.heads = 8;
+  AttentionSequence sequence(shape, 200, 13);
+  AttentionStep step(shape);
+  step.Add(sequence, 150, 5);
+  ExpectClose(step.Run({}), step.Run({.variant = kRefVariant}));
+}
+
+// A softmax over all keys at once, in F64 and without BF16 probabilities, shares nothing with the
+// two forms but the contract.
+std::vector<double> PlainSoftmax(AttentionSequence& sequence, const AttentionStep& step,
+                                 int32_t position, int32_t window_begin) {
+  const AttentionShape& shape = sequence.shape();
+  const auto dim = static_cast<size_t>(shape.dim);
+  std::vector<std::vector<float>> keys;
+  for (int32_t p = std::max(window_begin, position - shape.window + 1); p <= position; ++p) {
+    keys.emplace_back(dim);
+    DecodeSwaRecord(sequence.SwaRecord(p), shape.dim, keys.back().data());
+  }
+  for (const int32_t entry : sequence.Selection(position)) {
+    if (entry < 0) continue;
+    keys.emplace_back(dim);
+    DecodeGlobalRecord(sequence.Global().GlobalRecord(entry, shape.dim), shape.dim,
+                       keys.back().data());
+  }
+  std::vector<double> out;
+  for (int32_t h = 0; h < shape.heads; ++h) {
+    const bf16* q = sequence.Query(position) + h * shape.dim;
+    double max = step.Sink(h);
+    std::vector<double> scores;
+    for (const auto& key : keys) {
+      double dot = 0;
+      for (size_t i = 0; i < dim; ++i) dot += double{ToFloat(q[i])} * key[i];
+      scores.push_back(dot / std::sqrt(shape.dim));
+      max = std::max(max, scores.back());
+    }
+    double denominator = std::exp(step.Sink(h) - max);
+    std::vector<double> sum(dim, 0.0);
+    for (size_t k = 0; k < keys.size(); ++k) {
+      const double p = std::exp(scores[k] - max);
+      denominator += p;
+      for (size_t i = 0; i < dim; ++i) sum[i] += p * keys[k][i];
+    }
+    for (const double s : sum) out.push_back(s / denominator);
+  }
+  return out;
+}
+
+TEST(SparseAttention, IsASoftmaxWithSinkOverWindowAndSelection) {
+  AttentionShape shape{.heads = 4, .dim = 64, .window = 128, .topk = 96};
+  AttentionSequence sequence(shape, 400, 14);
+  for (const int32_t position : {0, 63, 127, 128, 399}) {
+    for (const int32_t window_begin : {0, position}) {
+      AttentionStep step(shape);
+      step.Add(sequence, position, 1, window_begin);
+      const auto want = PlainSoftmax(sequence, step, position, window_begin);
+      for (const VariantId variant : {kRefVariant, kCpuVariant}) {
+        const auto got = step.Run({.variant = variant});
+        // BF16 probabilities and output: 2^-9 each at worst.
+        EXPECT_LT(testing::Compare(got.data(), want.data(), std::ssize(got)).rel_l2, 4e-3)
+            << position << " " << window_begin;
+      }
+    }
+  }
+}
+
+TEST(SparseAttention, RowsDoNotDependOnBatchOrChunks) {
+  for (const AttentionShape& shape :
+       {kToy, AttentionShape{.heads = 18, .dim = 512, .window = 128, .topk = 64, .ratio = 2}}) {
+    const int32_t end = shape.window * 2 + 9;
+    AttentionSequence sequence(shape, end, 15), other(shape, end, 16);
+    for (const VariantId variant : {kRefVariant, kCpuVariant}) {
+      if (variant == kRefVariant && shape.dim == 512) continue;  // slow, and serial by nature
+      const Backend backend{.variant = variant};
+      AttentionStep whole_step(shape);
+      whole_step.Add(sequence, 0, end);
+      const auto whole = whole_step.Run(backend);
+      const int64_t row_values = whole_step.row_values();
+      // Own rows fresh, older ones from the ring; beside another sequence.
+      for (const int32_t count : {1, 2, 7, shape.window - 1, shape.window + 1}) {
+        const int32_t first = end - count;
+        AttentionStep chunk(shape);
+        chunk.Add(sequence, first, count);
+        ExpectRows(chunk.Run(backend), whole, first, row_values);
+        AttentionStep mixed(shape);
+        mixed.Add(other, 3, 5);
+        mixed.Add(sequence, first, count);
+        const auto rows = mixed.Run(backend);
+        ExpectRows({rows.begin() + 5 * row_values, rows.end()}, whole, first, row_values);
+      }
+    }
+  }
+}
+
+TEST(SparseAttention, HeadGroupsAndThreadsDoNotChangeBits) {
+  AttentionShape shape = kReal;
+  shape.topk = 64;
+  AttentionSequence sequence(shape, 300, 17);
+  AttentionStep many(shape), one(shape);
+  many.Add(sequence, 280, 20);
+  one.Add(sequence, 299, 1);
+  ThreadPool two(2), three(3);
+  const auto rows = many.Run({}), row = one.Run({});
+  EXPECT_EQ(many.Run({.threads = &two}), rows);
+  EXPECT_EQ(one.Run({.threads = &two}), row);  // heads split into groups
+  EXPECT_EQ(one.Run({.threads = &three}), row);
+  ExpectRows(row, rows, 19, many.row_values());
+}
+
+TEST(SparseAttention, PlacesOfPagesDoNotMatter) {
+  // Same seed for the content, another page table: bytes move, bits stay.
+  AttentionSequence a(kToy, 200, 18);
+  AttentionStep step(kToy);
+  step.Add(a, 190, 10);
+  const auto want = step.Run({});
+  for (int32_t p = 190; p < 200; ++p) {
+    // Entries on both sides of a page boundary.
+    a.Selection(p) = {0, 62, 63, 64, 65, 127, 128, -1};
+  }
+  AttentionStep boundary(kToy);
+  boundary.Add(a, 190, 10);
+  const auto got = boundary.Run({});
+  EXPECT_NE(got, want);
+  ExpectClose(got, boundary.Run({.variant = kRefVariant}));
+}
+
+TEST(SparseAttention, EmptySlotsKeepTheirPlaceInTheBlockGrid) {
+  AttentionShape shape{.heads = 16, .dim = 64, .window = 128, .topk = 128};
+  AttentionSequence sequence(shape, 600, 19);
+  const auto run = [&](const std::vector<int32_t>& selection, const Backend& backend) {
+    sequence.Selection(599) = selection;
+    AttentionStep step(shape);
+    step.Add(sequence, 599, 1);
+    return step.Run(backend);
+  };
+  std::vector<int32_t> first(128, -1), second(128, -1), shifted(128, -1);
+  for (int32_t i = 0; i < 64; ++i) {
+    first[static_cast<size_t>(i)] = second[static_cast<size_t>(64 + i)] =
+        shifted[static_cast<size_t>(32 + i)] = 9 * i;
+  }
+  for (const VariantId variant : {kRefVariant, kCpuVariant}) {
+    const Backend backend{.variant = variant};
+    const auto want = run(first, backend);
+    EXPECT_EQ(run(second, backend), want);   // a whole block of empty slots adds nothing
+    EXPECT_NE(run(shifted, backend), want);  // other blocks, other rounding
+  }
+}
+
+TEST(SparseAttention, WindowBeginHidesOlderRows) {
+  AttentionSequence sequence(kToy, 100, 20);
+  for (const VariantId variant : {kRefVariant, kCpuVariant}) {
+    AttentionStep clamped(kToy), open(kToy);
+    clamped.Add(sequence, 90, 1, 80);
+    open.Add(sequence, 90, 1);
+    EXPECT_NE(clamped.Run({.variant = variant}), open.Run({.variant = variant}));
+    AttentionStep no_effect(kToy);
+    no_effect.Add(sequence, 90, 1, 75);  // 90 - 16 + 1
+    EXPECT_EQ(no_effect.Run({.variant = variant}), open.Run({.variant = variant}));
+  }
+}
+
+// Draft rows see the committed window and all rows of the block, whatever their order.
+TEST(SparseAttention, DraftBlockIsBidirectional) {
+  AttentionShape shape = kToy;
+  shape.topk = 0;
+  for (const int32_t first : {0, 3, 16, 50}) {
+    AttentionSequence sequence(shape, first + 5, 21);
+    AttentionStep draft(shape);
+    draft.Add(sequence, first, 5, 0, true);
+    const auto want = draft.Run({.variant = kRefVariant});
+    ExpectClose(draft.Run({}), want);
+    // By hand: head 0 of row 0, keys = window before `first` and all five rows.
+    double max = -1e30, denominator = 0;
+    std::vector<double> sum(64, 0.0), scores;
+    std::vector<std::vector<float>> keys;
+    for (int32_t p = std::max(0, first - shape.window); p < first + 5; ++p) {
+      keys.emplace_back(64);
+      DecodeSwaRecord(sequence.SwaRecord(p), 64, keys.back().data());
+      double dot = 0;
+      for (size_t i = 0; i < 64; ++i)
+        dot += double{ToFloat(sequence.Query(first)[i])} * keys.back()[i];
+      scores.push_back(dot / 8);
+      max = std::max(max, scores.back());
+    }
+    for (size_t k = 0; k < keys.size(); ++k) {
+      const double p = std::exp(scores[k] - max);
+      denominator += p;
+      for (size_t i = 0; i < 64; ++i) sum[i] += p * keys[k][i];
+    }
+    denominator += std::exp(draft.Sink(0) - max);
+    for (double& s : sum) s /= denominator;
+    EXPECT_LT(testing::Compare(want.data(), sum.data(), 64).rel_l2, 4e-3) << first;
+  }
+}
+
+TEST(SparseAttention, NanStaysInItsRow) {
+  AttentionSequence sequence(kToy, 40, 22);
+  AttentionStep step(kToy);
+  step.Add(sequence, 30, 2);
+  const auto clean = step.Run({});
+  const_cast<bf16*>(sequence.Query(31))[0] = {0x7fc0};
+  for (const VariantId variant : {kRefVariant, kCpuVariant}) {
+    AttentionStep broken(kToy);
+    broken.Add(sequence, 30, 2);
+    const auto out = broken.Run({.variant = variant});
+    EXPECT_TRUE(std::isnan(ToFloat(out[256]))) << "head 0 of row 31";
+    if (variant == kCpuVariant) {
+      EXPECT_TRUE(testing::BitEqual(out.data(), clean.data(), 256));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace deepinfer
