@@ -13,12 +13,14 @@ StatusOr<StopMatcher> StopMatcher::Create(const std::vector<std::string>& stops,
                                           bool include_stop) {
   StopMatcher matcher;
   matcher.include_stop_ = include_stop;
-  for (size_t i = 0; i < stops.size(); ++i) {
+  for (size_t i = stops.size(); i-- > 0;) {  // of equal stops the first counts
     if (stops[i].empty()) {
       return InvalidArgument("stop string ", i, " is empty, at least one byte was expected");
     }
     matcher.trie_.Add(stops[i], static_cast<int32_t>(i));
-    matcher.lengths_.push_back(static_cast<int32_t>(stops[i].size()));
+  }
+  for (const std::string& stop : stops) {
+    matcher.lengths_.push_back(static_cast<int32_t>(stop.size()));
   }
   matcher.LinkFailures();
   return matcher;
