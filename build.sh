@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Builds into build/<preset>, and points build/current there. Usage: ./build.sh [target...]
-# DEEPINFER_ACCELERATOR=cpu|nvidia; unset: nvidia if nvcc >= 13.0 is found, else cpu. With `nvidia` and
-# no such nvcc, the compiler is fetched from PyPI into build/cuda. DI_PRESET picks another preset.
+# DEEPINFER_ACCELERATOR=cpu|nvidia; unset: nvidia if nvcc >= 13.0 is found, else cpu. With `nvidia`
+# and no such nvcc, the compiler is fetched from PyPI into build/cuda. DI_PRESET picks another of
+# CMakePresets.json.
 # Nothing is installed on the system here: that is tools/setup.sh, which run.sh and test.sh call.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
@@ -29,4 +30,4 @@ jobs=$(awk -v cpus="$(nproc)" '/^MemAvailable/ {n = int($2 / 1048576); if (n < 1
 
 [ -f "$folder/build.ninja" ] || cmake --preset "$preset" >&2
 cmake --build "$folder" -j "$jobs" ${1:+--target "$@"} >&2
-ln -sfn "$preset" build/current
+[ -n "${DI_PRESET:-}" ] || ln -sfn "$preset" build/current

@@ -9,8 +9,8 @@ if(NOT CMAKE_BUILD_TYPE)
   set(CMAKE_BUILD_TYPE Release)
 endif()
 
-# A compiler cache where there is one. A precompiled header is safe to cache once its time stamps are
-# ignored, and only if its compilation repeats itself (-fpch-preprocess).
+# A compiler cache where there is one. A precompiled header is safe to cache once its time stamps
+# are ignored and its contents are hashed (-fpch-preprocess below).
 find_program(DI_CCACHE ccache)
 if(DI_CCACHE)
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env
@@ -18,14 +18,16 @@ if(DI_CCACHE)
   set(CMAKE_CUDA_COMPILER_LAUNCHER ${DI_CCACHE})
 endif()
 
-# Results must not depend on which products the compiler happens to fuse: FMA is written where meant.
+# Results must not depend on which products the compiler fuses: FMA is written where meant.
 set(di_cxx_options -Wall -Wextra -Wno-missing-field-initializers -ffp-contract=off -fno-math-errno)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   list(APPEND di_cxx_options -fpch-preprocess -Wno-psabi)
 endif()
 if(DI_SANITIZE)
-  list(APPEND di_cxx_options -fsanitize=${DI_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  list(APPEND di_cxx_options
+    -fsanitize=${DI_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   add_link_options(-fsanitize=${DI_SANITIZE})
+  set(CMAKE_CXX_FLAGS_RELWITHDEBINFO "-O1 -g1")  # lines in reports; twice as quick to build as -O2 -g
 endif()
 add_compile_options("$<$<COMPILE_LANGUAGE:CXX>:${di_cxx_options}>")
 

@@ -24,7 +24,9 @@ fetch_nvcc() {
   echo "build.sh: no nvcc >= 13.0 found; fetching one from PyPI into build/cuda (about 300 MB)" >&2
   tools/setup.sh cuda
   python3 -m venv build/cuda >&2
-  build/cuda/bin/pip install --quiet nvidia-cuda-{nvcc,runtime,cccl,crt}==13.0.* nvidia-nvvm==13.0.* >&2
-  ln -sfn lib "$(echo build/cuda/lib/python3*/site-packages/nvidia/cu13)/lib64"  # where nvcc links from
+  build/cuda/bin/pip install --quiet \
+    nvidia-cuda-{nvcc,runtime,cccl,crt}==13.0.* nvidia-nvvm==13.0.* >&2
+  # nvcc tells the linker to look in lib64.
+  ln -sfn lib "$(echo build/cuda/lib/python3*/site-packages/nvidia/cu13)/lib64"
   find_nvcc || { echo "build.sh: the fetched packages hold no nvcc >= 13.0" >&2 && return 1; }
 }

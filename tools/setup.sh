@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Installs the Debian or Ubuntu packages that are missing; says nothing and is done at once when none is.
+# Installs the Debian or Ubuntu packages that are missing; silent and quick when none is.
 # Usage: tools/setup.sh [build|test|cuda]...   build: to compile (default); test: to run every test;
-#        cuda: to fetch the CUDA compiler from PyPI. Known to work: Debian 12 and 13, Ubuntu 24.04.
+#        cuda: to fetch the CUDA compiler from PyPI. For Debian 12 and 13, Ubuntu 24.04.
 set -euo pipefail
 
 build="g++ cmake ninja-build ccache pkg-config libabsl-dev libcli11-dev libgtest-dev libpcre2-dev
@@ -18,7 +18,7 @@ for group in "${@:-build}"; do
 done
 
 if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
-  echo "setup: no apt-get here; these Debian packages are taken to be there in another form:" $wanted >&2
+  echo "setup: no apt-get here; what these Debian packages hold is taken to be there:" $wanted >&2
   exit 0
 fi
 
