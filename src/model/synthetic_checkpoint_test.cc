@@ -69,6 +69,14 @@ TEST(SyntheticCheckpoint, FullDiskLeavesNothing) {
   EXPECT_EQ(disk.used_bytes(), 0);
 }
 
+// config.json cannot be put into place, because a directory has its name; shards already were.
+TEST(SyntheticCheckpoint, FailureAtTheLastStepTakesBackTheFirst) {
+  const std::string out = ::testing::TempDir() + "synthetic_checkpoint_test_out";
+  ASSERT_TRUE(RealDisk().CreateDirectories(out + "/config.json/in_the_way").ok());
+  EXPECT_FALSE(WriteSyntheticCheckpoint(RealDisk(), ConfigText(kTiny), 101, out).ok());
+  EXPECT_EQ(RealDisk().List(out).value(), std::vector<std::string>{"config.json"});
+}
+
 TEST(SyntheticCheckpoint, ThreadsDoNotChangeTheFiles) {
   SimulatedDisk one, two;
   ThreadPool pool(3);
