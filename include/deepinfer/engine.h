@@ -50,7 +50,10 @@ struct EngineOptions {
   int32_t max_num_seqs = 64;    // choices that run at the same time
   int32_t max_num_batched_tokens = 2048;  // rows of a step; at least max_num_seqs
   int64_t kv_cache_bytes = 0;             // 0: what max_num_seqs full sequences need, at most 1 GiB
-  bool scan_weights = true;               // looks at every weight for damage before it is used
+  // Take the chat texts in encoding/ although they are not those that DeepSeek's tokenizer goes
+  // with.
+  bool encoding_unchecked = false;
+  bool scan_weights = true;  // looks at every weight for damage before it is used
   // Called from Load(), now and then; may be empty.
   std::function<void(int64_t done_bytes, int64_t total_bytes)> progress;
 };

@@ -1,7 +1,8 @@
 // deepinfer/request.h: what a client asks of an engine, and the events that answer it. Plain data.
 //
 // Of every accepted request come one Ready, then Tokens, and exactly one Finish or Failure for each
-// of its choices, the last event of that choice.
+// of its choices, the last event of that choice. A request that is cancelled or fails before it was
+// computed has no Ready.
 #pragma once
 
 #include <cstdint>

@@ -35,6 +35,9 @@ StatusOr<std::vector<int32_t>> LoadEngramClasses(Disk& disk, const std::string& 
                                                  const Tokenizer* tokenizer,
                                                  const EngramClassSpec& spec);
 
+// Whether a tokenizer.json with this digest is the one of DeepSeek-V4.1-Flash.
+bool IsRealTokenizer(std::string_view tokenizer_sha256);
+
 // The steps, for tests and for tools that write checkpoints.
 // Ids without a token share a class. Requires: vocab_size >= tokenizer.vocab_size().
 std::vector<int32_t> ComputeEngramClasses(const Tokenizer& tokenizer, int32_t vocab_size);

@@ -1,0 +1,181 @@
+#include "engine/loaded_engine.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "base/log.h"
+#include "base/progress.h"
+#include "model/hf_cache.h"
+#include "model/kv_shape.h"
+#include "tokens/engram_classes.h"
+#include "tokens/prompt_encoder.h"
+
+namespace deepinfer {
+namespace {
+
+int64_t PagesFor(int64_t num_tokens) { return (num_tokens + kTokensPerPage - 1) / kTokensPerPage; }
+
+// Limits of the options with the checkpoint's own filled in.
+StatusOr<EngineLimits> MakeLimits(const EngineOptions& options, const ModelConfig& config) {
+  const int64_t own =
+      std::min<int64_t>(config.max_position_embeddings, std::numeric_limits<int32_t>::max() / 2);
+  if (options.max_model_len > own) {
+    return InvalidArgument("max_model_len: found ", options.max_model_len,
+                           ", the model has positions for ", own, " tokens");
+  }
+  const EngineLimits limits = {.max_model_len = options.max_model_len == 0
+                                                    ? static_cast<int32_t>(own)
+                                                    : options.max_model_len,
+                               .max_num_seqs = options.max_num_seqs,
+                               .max_num_batched_tokens = options.max_num_batched_tokens};
+  DI_RETURN_IF_ERROR(CheckEngineLimits(limits));
+  return limits;
+}
+
+}  // namespace
+
+Status CheckProcessor(std::string_view variant, bool has_avx2, bool has_fma) {
+  if (variant == "ref" || (has_avx2 && has_fma)) return OkStatus();
+  return FailedPrecondition("processor: ", has_avx2 ? "no FMA" : "no AVX2",
+                            "; DeepInfer needs AVX2 and FMA (or --variant ref, which is slow)");
+}
+
+Status CheckThisProcessor(std::string_view variant) {
+  return CheckProcessor(variant, __builtin_cpu_supports("avx2"), __builtin_cpu_supports("fma"));
+}
+
+int64_t DefaultKvCacheBytes(int64_t page_bytes, int64_t num_tokens, int64_t num_sequences) {
+  constexpr int64_t kLimit = int64_t{1} << 30;
+  const int64_t one = PagesFor(num_tokens) * page_bytes;
+  return std::max(one, std::min(kLimit, one * num_sequences));
+}
+
+StatusOr<std::unique_ptr<LoadedEngine>> LoadedEngine::Load(const EngineOptions& options, Disk& disk,
+                                                           Rng& rng) {
+  DI_RETURN_IF_ERROR(CheckThisProcessor(options.variant));
+  DI_ASSIGN_OR_RETURN(const VariantId variant, FindVariant(options.variant));
+  if (options.num_threads < 0) {
+    return InvalidArgument("num_threads: found ", options.num_threads, ", expected at least 0");
+  }
+  auto engine = std::unique_ptr<LoadedEngine>(new LoadedEngine());
+  engine->threads_ =
+      std::make_unique<ThreadPool>(options.num_threads > 0 ? options.num_threads : NumUsableCpus());
+  DI_ASSIGN_OR_RETURN(const std::string directory,
+                      LocateModel(disk, options.model, {.hf_hub_cache = options.hub_cache}));
+  DI_ASSIGN_OR_RETURN(engine->checkpoint_, Checkpoint::Open(disk, directory,
+                                                            {.scan_weights = options.scan_weights,
+                                                             .pool = engine->threads_.get(),
+                                                             .progress = options.progress}));
+  const ModelConfig& config = engine->config();
+  DI_ASSIGN_OR_RETURN(engine->limits_, MakeLimits(options, config));
+  DI_RETURN_IF_ERROR(engine->LoadTokens(disk, options));
+  DI_RETURN_IF_ERROR(engine->MakeModel(disk, variant));
+  DI_RETURN_IF_ERROR(engine->MakePages(options));
+  engine->info_ = {.model_directory = directory,
+                   .vocab_size = config.vocab_size,
+                   .max_model_len = engine->limits_.max_model_len,
+                   .has_tokenizer = engine->tokenizer_ != nullptr,
+                   .random_weights = disk.IsFile(directory + "/generator.json")};
+  Model* const model = engine->model_.get();
+  engine->core_ = std::make_unique<EngineCore>(
+      EngineBackend{.forward = [model](const ForwardBatch& batch) { return model->Forward(batch); },
+                    .kv_shape = model->kv_shape(),
+                    .pages = engine->pages_.get(),
+                    .tokenizer = engine->tokenizer_.get(),
+                    .rng = &rng,
+                    .vocab_size = config.vocab_size,
+                    .eos_id = config.eos_token_id},
+      engine->limits_);
+  return engine;
+}
+
+Status LoadedEngine::LoadTokens(Disk& disk, const EngineOptions& options) {
+  const std::string& directory = checkpoint_->directory();
+  const std::string path = directory + "/tokenizer.json";
+  if (!disk.IsFile(path)) {
+    LogInfo(directory, ": no tokenizer.json; this checkpoint takes and gives token ids only");
+    return OkStatus();
+  }
+  DI_ASSIGN_OR_RETURN(tokenizer_, Tokenizer::Load(disk, path));
+  if (tokenizer_->vocab_size() > config().vocab_size) {
+    return FailedPrecondition(path, ": ", tokenizer_->vocab_size(), " ids, the model has ",
+                              config().vocab_size,
+                              ": tokenizer and weights do not belong together");
+  }
+  prompt_texts_ = LoadPromptTexts(
+      disk, directory,
+      {.official = IsRealTokenizer(tokenizer_->sha256()), .unchecked = options.encoding_unchecked});
+  return OkStatus();
+}
+
+Status LoadedEngine::MakeModel(Disk& disk, VariantId variant) {
+  std::vector<int32_t> classes;
+  if (!config().engram_layer_ids.empty()) {
+    DI_ASSIGN_OR_RETURN(classes,
+                        LoadEngramClasses(disk, checkpoint_->directory(), tokenizer_.get(),
+                                          {.vocab_size = config().vocab_size,
+                                           .num_classes = config().engram_compressed_vocab_size,
+                                           .pad_id = config().engram_pad_token_id}));
+  }
+  model_ = std::make_unique<Model>(
+      config(), checkpoint_->weights(), std::move(classes),
+      ModelOptions{.backend = {.variant = variant, .threads = threads_.get()}});
+  return OkStatus();
+}
+
+Status LoadedEngine::MakePages(const EngineOptions& options) {
+  const KvShape& shape = model_->kv_shape();
+  const int64_t page_bytes = shape.layout.page_bytes;
+  const int64_t bytes =
+      options.kv_cache_bytes != 0
+          ? options.kv_cache_bytes
+          : DefaultKvCacheBytes(page_bytes, limits_.max_model_len, limits_.max_num_seqs);
+  if (bytes < page_bytes) {
+    return InvalidArgument("kv_cache_bytes: found ", bytes, ", expected at least one page of ",
+                           kTokensPerPage, " tokens, ", page_bytes);
+  }
+  const int64_t num_pages =
+      std::min<int64_t>(bytes / page_bytes, std::numeric_limits<int32_t>::max());
+  LogInfo("memory: weights ", BytesText(static_cast<double>(checkpoint_->census().total.num_bytes)),
+          ", KV pages ", BytesText(static_cast<double>(num_pages * page_bytes)), " (",
+          num_pages * kTokensPerPage, " tokens), window state ",
+          BytesText(static_cast<double>(shape.num_rings * shape.RingBytes())),
+          " a sequence, at most ", limits_.max_num_seqs);
+  pages_ = std::make_unique<PagePool>(page_bytes, static_cast<int32_t>(num_pages));
+  return OkStatus();
+}
+
+Status LoadedEngine::NeedTokenizer() const {
+  if (tokenizer_ != nullptr) return OkStatus();
+  return FailedPrecondition(checkpoint_->directory(),
+                            ": no tokenizer.json, so text cannot be read or written; give token "
+                            "ids (--token-ids)");
+}
+
+StatusOr<std::vector<int32_t>> LoadedEngine::EncodeText(std::string_view text) const {
+  DI_RETURN_IF_ERROR(NeedTokenizer());
+  std::vector<int32_t> ids = {config().bos_token_id};
+  const int32_t image_id = config().image_token_id;
+  const std::vector<int32_t> rest = tokenizer_->Encode(text, {.plain_ids = {&image_id, 1}});
+  ids.insert(ids.end(), rest.begin(), rest.end());
+  return ids;
+}
+
+StatusOr<std::string> LoadedEngine::Decode(const std::vector<int32_t>& ids) const {
+  DI_RETURN_IF_ERROR(NeedTokenizer());
+  return tokenizer_->Decode(ids);
+}
+
+StatusOr<EncodedChat> LoadedEngine::EncodeChat(const Conversation& conversation) const {
+  DI_RETURN_IF_ERROR(NeedTokenizer());
+  if (!prompt_texts_->ok()) return prompt_texts_->status();
+  DI_ASSIGN_OR_RETURN(const RenderedPrompt rendered, RenderPrompt(conversation, **prompt_texts_));
+  if (!rendered.image_urls.empty()) {
+    return Unimplemented("messages: ", rendered.image_urls.size(),
+                         " images; this version takes text only");
+  }
+  DI_ASSIGN_OR_RETURN(EncodedPrompt encoded, EncodePrompt(rendered, *tokenizer_));
+  return EncodedChat{std::move(encoded.ids), rendered.in_thinking};
+}
+
+}  // namespace deepinfer

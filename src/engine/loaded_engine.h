@@ -1,0 +1,80 @@
+// engine/loaded_engine.h: a checkpoint in memory with everything that turns prompts into answers.
+//
+// Owns the weights, the model, the tokenizer, the KV pages and the threads. include/deepinfer is a
+// thin cover over this; the commands in apps/ use it directly. Threads: the step loop only.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/disk.h"
+#include "base/rng.h"
+#include "base/status.h"
+#include "base/thread_pool.h"
+#include "cache/page_pool.h"
+#include "deepinfer/engine.h"
+#include "engine/engine_core.h"
+#include "model/checkpoint.h"
+#include "model/model.h"
+#include "tokens/conversation.h"
+#include "tokens/prompt_texts.h"
+#include "tokens/tokenizer.h"
+
+namespace deepinfer {
+
+struct EncodedChat {
+  std::vector<int32_t> ids;
+  bool in_thinking = false;  // the answer begins inside the thinking that the prompt opened
+};
+
+class LoadedEngine {
+ public:
+  // `disk` and `rng` outlive the engine. Errors: as LocateModel, Checkpoint::Open, Tokenizer::Load,
+  // LoadEngramClasses; kInvalidArgument for an option out of range; kFailedPrecondition if this
+  // processor cannot run the variant.
+  static StatusOr<std::unique_ptr<LoadedEngine>> Load(const EngineOptions& options, Disk& disk,
+                                                      Rng& rng);
+
+  const EngineInfo& info() const { return info_; }
+  const ModelConfig& config() const { return checkpoint_->config(); }
+  const Tokenizer* tokenizer() const { return tokenizer_.get(); }  // null: the checkpoint has none
+  const PagePool& pages() const { return *pages_; }
+  EngineCore& core() { return *core_; }
+
+  // As Engine::EncodeText and Engine::Decode.
+  StatusOr<std::vector<int32_t>> EncodeText(std::string_view text) const;
+  StatusOr<std::string> Decode(const std::vector<int32_t>& ids) const;
+  // Errors: kFailedPrecondition without a tokenizer or encoding/; kUnimplemented for images; as
+  // RenderPrompt.
+  StatusOr<EncodedChat> EncodeChat(const Conversation& conversation) const;
+
+ private:
+  LoadedEngine() = default;
+  Status LoadTokens(Disk& disk, const EngineOptions& options);
+  Status MakeModel(Disk& disk, VariantId variant);
+  Status MakePages(const EngineOptions& options);
+  Status NeedTokenizer() const;
+
+  EngineInfo info_;
+  EngineLimits limits_;
+  std::unique_ptr<ThreadPool> threads_;
+  std::unique_ptr<Checkpoint> checkpoint_;
+  std::unique_ptr<Tokenizer> tokenizer_;
+  std::optional<StatusOr<PromptTexts>> prompt_texts_;  // with a tokenizer; an error: why no chat
+  std::unique_ptr<Model> model_;
+  std::unique_ptr<PagePool> pages_;
+  std::unique_ptr<EngineCore> core_;
+};
+
+// Whether this processor runs variant `name`: all but "ref" need AVX2 and FMA.
+Status CheckProcessor(std::string_view variant, bool has_avx2, bool has_fma);
+Status CheckThisProcessor(std::string_view variant);
+
+// Bytes of KV cache when nobody says: what `num_sequences` sequences of `num_tokens` need, at most
+// 1 GiB, but at least one such sequence.
+int64_t DefaultKvCacheBytes(int64_t page_bytes, int64_t num_tokens, int64_t num_sequences);
+
+}  // namespace deepinfer

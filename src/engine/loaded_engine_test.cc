@@ -1,0 +1,199 @@
+// The whole library over a tiny checkpoint that is made in memory: the real model's arithmetic
+// under the joint's promises.
+#include "engine/loaded_engine.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "base/simulated_disk.h"
+#include "engine/fake_engine_for_tests.h"
+#include "model/synthetic_checkpoint.h"
+#include "tokens/conversation_json.h"
+
+namespace deepinfer {
+namespace {
+
+using testing::Answers;
+using testing::RunAll;
+
+constexpr char kDir[] = "/tiny";
+
+// One disk for all tests: making the checkpoint is the slow part.
+SimulatedDisk& TinyDisk() {
+  static SimulatedDisk* const disk = [] {
+    auto* made = new SimulatedDisk();
+    Disk& real = RealDisk();
+    const std::string from = DI_SOURCE_DIR "/tools/tiny/";
+    const auto report =
+        WriteSyntheticCheckpoint(*made, *real.ReadText(from + "tiny.json"), 101, kDir);
+    EXPECT_TRUE(report.ok()) << report.status();
+    EXPECT_TRUE(
+        made->WriteText("/tiny/tokenizer.json", *real.ReadText(from + "tokenizer.json")).ok());
+    EXPECT_TRUE(made->WriteText("/tiny/encoding/prompt_texts.json",
+                                *real.ReadText(from + "prompt_texts.json"))
+                    .ok());
+    return made;
+  }();
+  return *disk;
+}
+
+std::unique_ptr<LoadedEngine> Load(EngineOptions options = {}) {
+  options.model = kDir;
+  options.kv_cache_bytes = 4 << 20;
+  options.num_threads = 1;
+  auto engine = LoadedEngine::Load(options, TinyDisk(), RealRng());
+  EXPECT_TRUE(engine.ok()) << engine.status();
+  return engine.ok() ? *std::move(engine) : nullptr;
+}
+
+std::string LoadError(EngineOptions options) {
+  options.model = kDir;
+  const auto engine = LoadedEngine::Load(options, TinyDisk(), RealRng());
+  EXPECT_FALSE(engine.ok());
+  return MessageOf(engine.status());
+}
+
+std::vector<int32_t> Prompt(int32_t length, int32_t salt) {
+  std::vector<int32_t> ids = {0};
+  for (int32_t i = 1; i < length; ++i) ids.push_back(16 + (i * 37 + salt * 101) % 490);
+  return ids;
+}
+
+RequestId Submit(LoadedEngine& engine, Request request) {
+  const auto id = engine.core().Submit(std::move(request));
+  EXPECT_TRUE(id.ok()) << id.status();
+  return id.ok() ? *id : RequestId{-1};
+}
+
+TEST(LoadedEngine, ABatchGivesWhatEachRequestGivesAlone) {
+  const auto engine = Load({.max_num_batched_tokens = 64});
+  ASSERT_NE(engine, nullptr);
+  std::vector<Request> requests;
+  for (int32_t i = 0; i < 6; ++i) {
+    requests.push_back({.prompt_ids = Prompt(2 + i * 13, i),
+                        .max_tokens = 6 + i,
+                        .sampling = {.temperature = i % 2 * 1.0, .logprobs = 1},
+                        .seed = static_cast<uint64_t>(i)});
+  }
+  std::vector<RequestId> ids;
+  for (const Request& request : requests) ids.push_back(Submit(*engine, request));
+  Answers together = RunAll(engine->core());
+  EXPECT_TRUE(together.order_faults.empty());
+  for (size_t i = 0; i < requests.size(); ++i) {
+    const RequestId id = Submit(*engine, requests[i]);
+    Answers alone = RunAll(engine->core());
+    EXPECT_EQ(together.Of(ids[i]).ids, alone.Of(id).ids) << i;
+    EXPECT_EQ(together.Of(ids[i]).text, alone.Of(id).text);
+    for (size_t t = 0; t < alone.Of(id).logprobs.size(); ++t) {
+      EXPECT_EQ(together.Of(ids[i]).logprobs[t].token.logprob,
+                alone.Of(id).logprobs[t].token.logprob);
+    }
+  }
+  EXPECT_EQ(engine->pages().num_free(), engine->pages().num_pages());
+}
+
+TEST(LoadedEngine, AnyChunkSizeGivesTheSame) {
+  std::vector<int32_t> expected;
+  for (const int32_t rows : {2048, 1, 2, 3, 7, 64}) {
+    const auto engine =
+        Load({.max_num_seqs = 1, .max_num_batched_tokens = rows, .scan_weights = false});
+    ASSERT_NE(engine, nullptr);
+    const RequestId id =
+        Submit(*engine, {.prompt_ids = Prompt(70, 3), .max_tokens = 12, .seed = 5});
+    Answers answers = RunAll(engine->core());
+    if (expected.empty()) expected = answers.Of(id).ids;
+    EXPECT_EQ(answers.Of(id).ids, expected) << rows;
+  }
+}
+
+TEST(LoadedEngine, PromptLogprobsEqualThoseOfTeacherForcing) {
+  const auto engine = Load();
+  ASSERT_NE(engine, nullptr);
+  const std::vector<int32_t> tokens = Prompt(40, 9);
+  const RequestId scored =
+      Submit(*engine, {.prompt_ids = tokens, .max_tokens = 0, .prompt_logprobs = 3});
+  const RequestId forced =
+      Submit(*engine, {.prompt_ids = {tokens[0]},
+                       .max_tokens = 39,
+                       .sampling = {.ignore_eos = true,
+                                    .forced_token_ids = {tokens.begin() + 1, tokens.end()},
+                                    .logprobs = 3}});
+  Answers answers = RunAll(engine->core());
+  const auto& prompt = answers.ready.at(scored).prompt_logprobs;
+  ASSERT_EQ(prompt.size(), 39u);
+  for (size_t i = 0; i < 39; ++i) {
+    const PositionLogprobs& step = answers.Of(forced).logprobs[i];
+    EXPECT_EQ(prompt[i].token.logprob, step.token.logprob) << i;
+    ASSERT_EQ(prompt[i].top.size(), 3u);
+    for (size_t r = 0; r < 3; ++r) EXPECT_EQ(prompt[i].top[r].id, step.top[r].id);
+  }
+}
+
+TEST(LoadedEngine, TextIsTheTokenizersOwn) {
+  const auto engine = Load();
+  ASSERT_NE(engine, nullptr);
+  const auto prompt = engine->EncodeText("Hello <think> \xe4\xbd\xa0\xe5\xa5\xbd");
+  ASSERT_TRUE(prompt.ok()) << prompt.status();
+  EXPECT_EQ(prompt->front(), 0);
+  EXPECT_NE(std::find(prompt->begin(), prompt->end(), 6),
+            prompt->end());  // as it stands: a control token
+  const RequestId id = Submit(*engine, {.prompt_ids = *prompt, .max_tokens = 30, .seed = 2});
+  Answers answers = RunAll(engine->core());
+  EXPECT_EQ(answers.Of(id).text, engine->tokenizer()->Decode(answers.Of(id).ids, true));
+}
+
+TEST(LoadedEngine, ImagePlaceholdersInTextStayText) {
+  const auto engine = Load();
+  ASSERT_NE(engine, nullptr);
+  const auto prompt = engine->EncodeText(
+      "a <\xef\xbd\x9c"
+      "deepseek_image\xef\xbd\x9c> b");
+  ASSERT_TRUE(prompt.ok());
+  EXPECT_EQ(std::find(prompt->begin(), prompt->end(), 511), prompt->end());
+}
+
+TEST(LoadedEngine, ChatNeedsItsTextsAndRefusesImages) {
+  const auto engine = Load();
+  ASSERT_NE(engine, nullptr);
+  const auto chat = [&](std::string_view json) {
+    const auto conversation = ParseMessages(json);
+    EXPECT_TRUE(conversation.ok()) << conversation.status();
+    return engine->EncodeChat(*conversation);
+  };
+  const auto plain = chat(R"([{"role":"user","content":"Hi"}])");
+  ASSERT_TRUE(plain.ok()) << plain.status();
+  EXPECT_TRUE(plain->in_thinking);
+  EXPECT_EQ(plain->ids.front(), 0);
+  const auto image =
+      chat(R"([{"role":"user","content":[{"type":"image_url","image_url":{"url":"data:,x"}}]}])");
+  EXPECT_EQ(image.status().code(), StatusCode::kUnimplemented);
+}
+
+TEST(LoadedEngine, OptionsOutOfRangeAreNamed) {
+  EXPECT_EQ(LoadError({.max_model_len = 1}),
+            "max_model_len: found 1, expected at least 2 (one prompt token and one output token)");
+  EXPECT_EQ(LoadError({.max_model_len = 5000}),
+            "max_model_len: found 5000, the model has positions for 4096 tokens");
+  EXPECT_NE(LoadError({.kv_cache_bytes = 10}).find("at least one page of 64 tokens"),
+            std::string::npos);
+  EXPECT_NE(LoadError({.num_threads = -1}).find("num_threads"), std::string::npos);
+  EXPECT_NE(LoadError({.variant = "gpu"}).find("gpu"), std::string::npos);
+}
+
+TEST(LoadedEngine, ADefaultCacheHoldsAtLeastOneFullSequence) {
+  EXPECT_EQ(DefaultKvCacheBytes(1000, 640, 64), 640'000);
+  EXPECT_EQ(DefaultKvCacheBytes(1000, 641, 1), 11'000);
+  EXPECT_EQ(DefaultKvCacheBytes(1 << 20, 64 * 1024, 64), int64_t{1} << 30);
+  EXPECT_EQ(DefaultKvCacheBytes(1 << 20, 64 * 4096, 64), int64_t{1} << 32);
+}
+
+TEST(LoadedEngine, AProcessorWithoutAvx2IsRefusedInOneLine) {
+  EXPECT_TRUE(CheckProcessor("cpu", true, true).ok());
+  EXPECT_TRUE(CheckProcessor("ref", false, false).ok());
+  EXPECT_NE(MessageOf(CheckProcessor("cpu", false, true)).find("no AVX2"), std::string::npos);
+  EXPECT_NE(MessageOf(CheckProcessor("cpu", true, false)).find("no FMA"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace deepinfer
