@@ -30,15 +30,23 @@ struct GoldenReport {
   bool pass() const;
 };
 
+// How far each figure may be off. The defaults are the strict ones; a folder states what differs,
+// and why, in limits.json (any of these keys, and "why").
+struct GoldenLimits {
+  double injected = 3e-2;        // logits, stored selections given: relative RMS
+  double free = 5e-2;            // logits, own selections: relative RMS
+  double layers = 0.995;         // bit-equal fraction of a layer over the prompt
+  double decode_layers = 0.995;  // the same over all decode steps
+  double records = 0;            // values of KV records that differ
+  double selections = 0;         // rows whose selection differs, near ties apart
+  double draft = 5e-3;           // draft logits: relative RMS
+};
+
 struct GoldenOptions {
   Backend backend;
-  // Where shards are generated when the folder has none; removed by the caller.
-  std::string work_dir;
+  std::string
+      work_dir;  // where shards are generated when the folder has none; removed by the caller
   bool layers_only = false;  // only the strong test
-  // End to end limits, relative RMS of logits. Random-weight models differ in how rounding grows,
-  // so a folder may state its own in limits.json: {"injected": x, "free": y}.
-  double injected_limit = 3e-2;
-  double free_limit = 5e-2;
 };
 
 // Errors: what is missing or unreadable. A figure outside its limit is not an error but a red

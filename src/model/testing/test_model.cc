@@ -1,0 +1,67 @@
+#include "model/testing/test_model.h"
+
+#include "model/synthetic_checkpoint.h"
+
+namespace deepinfer {
+
+TestModel::TestModel(const std::string& name, VariantId variant, int num_threads)
+    : threads_(num_threads) {
+  const uint64_t seed = name == "tiny" ? 101 : name == "stress_a" ? 202 : 303;
+  const auto config =
+      RealDisk().ReadText(StrCat(DI_SOURCE_DIR, "/tools/tiny/", name, ".json")).value();
+  const Status written =
+      WriteSyntheticCheckpoint(disk_, config, seed, "model", {.pool = &threads_}).status();
+  CHECK(written.ok());
+  checkpoint_ = Checkpoint::Open(disk_, "model").value();
+  const std::string bytes = disk_.ReadText("model/engram_classes.bin").value();
+  std::vector<int32_t> classes(bytes.size() / sizeof(int32_t));
+  std::memcpy(classes.data(), bytes.data(), bytes.size());
+  model_ =
+      std::make_unique<Model>(checkpoint_->config(), checkpoint_->weights(), std::move(classes),
+                              ModelOptions{.backend = {.variant = variant, .threads = &threads_}});
+}
+
+TestSequence::TestSequence(TestModel& model, std::vector<int32_t> ids)
+    : tokens(std::move(ids)), model_(model) {
+  const KvShape& shape = model.model().kv_shape();
+  const auto length = static_cast<int64_t>(tokens.size());
+  pool_ = std::make_unique<PagePool>(shape.layout.page_bytes,
+                                     static_cast<int32_t>(length / kTokensPerPage + 1));
+  kv_ = std::make_unique<SequenceKv>(shape, pool_.get());
+  CHECK(kv_->Reserve(length).ok());
+}
+
+ForwardSegment TestSequence::Segment(int32_t begin, int32_t end) {
+  return {
+      .kv = kv_.get(), .tokens = tokens.data(), .begin = begin, .end = end, .logits_begin = begin};
+}
+
+std::vector<float> TestSequence::Run(int32_t begin, int32_t end) {
+  const ForwardBatch batch = {{Segment(begin, end)}};
+  const std::span<const float> logits = model_.model().Forward(batch);
+  return {logits.begin(), logits.end()};
+}
+
+std::vector<float> TestSequence::RunInChunks(const std::vector<int32_t>& sizes) {
+  std::vector<float> all;
+  const auto length = static_cast<int32_t>(tokens.size());
+  for (int32_t begin = 0, turn = 0; begin < length; ++turn) {
+    const int32_t size = sizes[static_cast<size_t>(turn) % sizes.size()];
+    const int32_t end = std::min(length, begin + size);
+    const std::vector<float> part = Run(begin, end);
+    all.insert(all.end(), part.begin(), part.end());
+    begin = end;
+  }
+  return all;
+}
+
+std::vector<int32_t> TestTokens(int32_t count, int32_t vocab, uint64_t seed) {
+  std::vector<int32_t> tokens = {0};
+  for (uint64_t state = seed; std::ssize(tokens) < count;) {
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    tokens.push_back(static_cast<int32_t>((state >> 33) % static_cast<uint64_t>(vocab)));
+  }
+  return tokens;
+}
+
+}  // namespace deepinfer

@@ -1,0 +1,56 @@
+// model/testing/test_model.h: a synthetic checkpoint loaded into a Model, and sequences to run
+// through it.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/simulated_disk.h"
+#include "base/thread_pool.h"
+#include "cache/page_pool.h"
+#include "model/checkpoint.h"
+#include "model/model.h"
+
+namespace deepinfer {
+
+// `name`: a configuration of tools/tiny ("tiny", "stress_a", ...), with its seed.
+class TestModel {
+ public:
+  explicit TestModel(const std::string& name, VariantId variant = kCpuVariant, int num_threads = 2);
+
+  Model& model() { return *model_; }
+  const ModelConfig& config() const { return checkpoint_->config(); }
+
+ private:
+  SimulatedDisk disk_;
+  ThreadPool threads_;
+  std::unique_ptr<Checkpoint> checkpoint_;
+  std::unique_ptr<Model> model_;
+};
+
+// One sequence with its own pages. Tokens are fixed at construction.
+class TestSequence {
+ public:
+  TestSequence(TestModel& model, std::vector<int32_t> tokens);
+
+  // A segment of positions [begin, end), with logits for all of them that run the decoder.
+  ForwardSegment Segment(int32_t begin, int32_t end);
+  // Runs [begin, end) alone; returns its logits [end - begin, V].
+  std::vector<float> Run(int32_t begin, int32_t end);
+  // Runs everything in chunks of the given sizes, repeated in turn; logits of all positions.
+  std::vector<float> RunInChunks(const std::vector<int32_t>& sizes);
+
+  std::vector<int32_t> tokens;
+  SequenceKv& kv() { return *kv_; }
+
+ private:
+  TestModel& model_;
+  std::unique_ptr<PagePool> pool_;
+  std::unique_ptr<SequenceKv> kv_;
+};
+
+// `count` token ids below `vocab`, the first one BOS, from a fixed generator.
+std::vector<int32_t> TestTokens(int32_t count, int32_t vocab, uint64_t seed);
+
+}  // namespace deepinfer
