@@ -108,7 +108,7 @@ TEST(Router, EqualScoresGoToTheLowestId) {
 
 TEST(Router, ExtremeLogitsStayFinite) {
   Input in{.num_experts = 4, .topk = 2};
-  in.logits = {1e30f, 90, -1e30f, 0, -1e30f, -200, -1e4f, -1e30f};
+  in.logits = {1e30f, 1000, -1e30f, 0, -1e30f, -200, -1e4f, -1e30f};
   in.bias.assign(4, 0);
   for (const Backend& backend : {kRef, kCpu}) {
     const std::vector<Route> routes = Output(backend, in);
