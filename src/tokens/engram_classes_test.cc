@@ -140,7 +140,7 @@ TEST_F(EngramClassesTest, WithoutTableAndTokenizerSaysWhatIsMissing) {
 TEST_F(EngramClassesTest, case_R19_WrongLengthIsRefusedNamingBoth) {
   WriteTable(Table(5));
   EXPECT_EQ(Error(),
-            "m/engram_classes.bin: 20 bytes, expected 1088 (an int32 for each of 272 token ids)");
+            "m/engram_classes.bin: 20 bytes, expected 1092 (an int32 for each of 273 token ids)");
 }
 
 TEST_F(EngramClassesTest, case_R19_WrongCountIsRefusedNamingBoth) {
@@ -187,7 +187,7 @@ TEST_F(EngramClassesTest, case_R19_WrongDigestBesideTheRealTokenizerIsRefusedNam
 
 TEST_F(EngramClassesTest, case_R19_ATokenizerWithMoreIdsThanTheModelIsRefused) {
   spec_.vocab_size = 200;
-  EXPECT_EQ(Error(), "m/tokenizer.json: ids up to 271, but vocab_size in config.json is 200");
+  EXPECT_EQ(Error(), "m/tokenizer.json: ids up to 272, but vocab_size in config.json is 200");
 }
 
 }  // namespace

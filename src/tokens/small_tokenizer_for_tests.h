@@ -13,11 +13,12 @@ namespace deepinfer {
 
 inline constexpr int32_t kSmallByteId = 6, kSmallMergeId = 262;
 
-// Left and right, spelled (U+0120 is a blank). The last id is 262 + 9.
+// Left and right, spelled (U+0120 is a blank). The last id is 262 + 10.
 inline constexpr std::string_view kSmallMerges[][2] = {
-    {"h", "e"}, {"l", "l"},        {"he", "ll"},         {"hell", "o"}, {"\u0120", "w"},
-    {"o", "r"}, {"\u0120w", "or"}, {"\u0120", "\u0120"}, {"1", "2"},    {"a", "a"}};
-inline constexpr int32_t kSmallVocabSize = 262 + 10;
+    {"h", "e"},      {"l", "l"}, {"he", "ll"},      {"hell", "o"},
+    {"\u0120", "w"}, {"o", "r"}, {"\u0120w", "or"}, {"\u0120", "\u0120"},
+    {"1", "2"},      {"a", "a"}, {"e", "h"}};
+inline constexpr int32_t kSmallVocabSize = 262 + 11;
 
 inline std::string JsonText(std::string_view text) {
   std::string out = "\"";

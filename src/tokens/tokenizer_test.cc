@@ -29,6 +29,7 @@ TEST(Tokenizer, MergesByRank) {
   EXPECT_EQ(tokenizer->Encode("hello wor"), (Ids{265, 268}));
   EXPECT_EQ(tokenizer->Encode("hellx"), (Ids{264, Byte('x')}));
   EXPECT_EQ(tokenizer->Encode("aaa"), (Ids{271, Byte('a')}));  // leftmost of equal rank
+  EXPECT_EQ(tokenizer->Encode("ehe"), (Ids{Byte('e'), 262}));  // "eh" was possible first
   EXPECT_EQ(tokenizer->Encode(""), Ids{});
 }
 

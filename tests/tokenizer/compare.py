@@ -75,7 +75,7 @@ def same(what, inputs, ours, theirs):
         sys.exit(f"FAILED: {what}: {len(ours)} answers, expected {len(theirs)}")
     wrong = [i for i in range(len(ours)) if ours[i] != theirs[i]]
     if wrong:
-        i = min(wrong, key=lambda i: len(inputs[i]))
+        i = min(wrong, key=lambda i: len(str(inputs[i])))
         sys.exit(f"FAILED: {what}: {len(wrong)} of {len(ours)} differ, the shortest:\n  {ascii(inputs[i])[:2000]}\n"
                  f"  ours   {ascii(ours[i])[:2000]}\n  theirs {ascii(theirs[i])[:2000]}")
     print(f"  {time.time() - START:5.1f} s  {what}: {len(ours)} equal", flush=True)
