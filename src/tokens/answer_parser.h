@@ -1,30 +1,32 @@
-// tokens/answer_parser.h: what the model writes, taken apart into reasoning, content and tool
-// calls.
+// tokens/answer_parser.h: what the model writes, as reasoning, content and tool calls.
 //
 // One machine for streamed and whole answers: it is fed token by token, and the deltas joined are
 // the same for every way of cutting the text. What it reads, M being the token ｜DSML｜:
-//   reasoning</think>content\n\n<M calls>\n<M invoke name="f">\n<M parameter name="k"
-//   string="true">text
-//   </M parameter>\n<M parameter name="n" string="false">JSON</M parameter>\n</M invoke>\n</M
-//   calls>EOS
+//
+//   reasoning</think>content
+//
+//   <M calls>
+//   <M invoke name="f">
+//   <M parameter name="k" string="true">text</M parameter>
+//   <M parameter name="n" string="false">JSON</M parameter>
+//   </M invoke>
+//   </M calls>EOS
 //
 // Control tokens are known by their ids. The same characters spelled by ordinary tokens are text,
-// in content and in parameters alike. Without ids (kUnknownToken) the literal text counts as the
-// token.
+// in content and in parameters alike. Without ids (kUnknownToken) the literal text is the token.
 //
 // The one policy for everything else, the same streamed or not:
-// - A call exists from its closing tag </M invoke> on, whole or not at all, so a call that is
-// reported
-//   always has valid JSON. It is malformed, dropped and counted if the answer, another call or the
-//   block ends first; on a repeated parameter, a parameter that is not closed, a head that is not
-//   as above, JSON that does not parse, a name with two "::", other text between its parameters, or
-//   a control token in a value. Calls around it stay.
-// - The block tag may be missing or spelled function_calls or tool_calls. <M invoke name="f"/> is a
-// whole
-//   call without parameters. White space around tags is free.
+// - A call exists from its closing tag on, whole or not at all, so a call that is reported always
+//   has valid JSON. It is malformed, dropped and counted if the answer, its block or another call's
+//   beginning ends it first; and on a repeated parameter, a parameter that is not closed, a head
+//   that is not as above, JSON that does not parse, a name that is neither "name" nor
+//   "namespace::name", other text between its parameters, or a control token in a value. The calls
+//   around it stay.
+// - The block tag may be missing, or spelled function_calls or tool_calls. <M invoke name="f"/> is
+//   a whole call without parameters. White space around tags is free.
 // - A block or a call that begins inside thinking ends the thinking.
-// - Text between and after calls is content: white space next to a tag is dropped, and two newlines
-//   separate it from earlier content. Before the first tag at most two newlines are dropped.
+// - Text between and after calls is content: white space behind a tag is dropped, and two newlines
+//   separate it from earlier content. Before a tag at most two newlines are dropped.
 // - Any other tag, a lone marker and think tags out of place are left out.
 // - EOS ends the answer; what follows is ignored. Thinking that never ends is reasoning only.
 #pragma once

@@ -243,6 +243,31 @@ TEST(AnswerParser, MalformedCallsAreDroppedAndCountedAndTheOthersStay) {
   }
 }
 
+TEST(AnswerParser, TextAfterAMalformedCallStays) {
+  const std::string open = Open("parameter name=\"k\" string=\"true\"");
+  for (const std::string& bad :
+       {Open("invoke") + Close("invoke"), Invoke("f", Open("parameter") + "v" + Close("parameter")),
+        Invoke("f", open + "v"), Invoke("f", "text")}) {
+    const ParsedAnswer answer = ParseAllWays("a" + Block(bad) + "b", false);
+    EXPECT_EQ(answer.content, "a\n\nb") << bad;
+    EXPECT_EQ(answer.num_malformed, 1) << bad;
+  }
+}
+
+TEST(AnswerParser, AClosingTagAloneDoesNotEndTheThinking) {
+  for (const std::string_view name : {"calls", "invoke", "parameter"}) {
+    const ParsedAnswer answer = ParseAllWays("I mean " + Close(name) + "so</think>Yes", true);
+    EXPECT_EQ(answer.reasoning, "I mean so") << name;
+    EXPECT_EQ(answer.content, "Yes") << name;
+  }
+}
+
+TEST(AnswerParser, UnknownTokensMayBeMixedWithKnownOnes) {
+  const ParsedAnswer answer =
+      ParseAnswer({{kUnknownToken, "a</thi"}, {kOrdinaryToken, "nk>b"}}, AnswerTokens(), false);
+  EXPECT_EQ(answer.content, "a</think>b");
+}
+
 TEST(AnswerParser, TokensOfATokenizerWithoutThemAreNamed) {
   const auto tokenizer = Tokenizer::Load(RealDisk(), DI_SOURCE_DIR "/tools/tiny/tokenizer.json");
   ASSERT_TRUE(tokenizer.ok()) << tokenizer.status();

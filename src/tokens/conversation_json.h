@@ -2,12 +2,14 @@
 //
 // Fields read: messages, tools, response_format, thinking{type}, reasoning_effort,
 // chat_template_kwargs{thinking | enable_thinking, reasoning_effort, drop_thinking},
-// add_generation_prompt, continue_final_message. Others are left to the caller, unknown ones are
-// ignored. Of a message: role (developer = system, function = tool), content (null, text, or parts
-// text, refusal, image_url, image), reasoning_content (or reasoning), tool_calls (or
-// function_call), tool_call_id, name, prefix, task, and on system messages tools and
-// response_format (here the schema itself). Every error is kInvalidArgument and starts with the
-// field's path: "messages[2].content[0].type: ...".
+// add_generation_prompt, continue_final_message. All others are left to the caller.
+//
+// Of a message: role (developer = system, function = tool), content (null, text, or parts text,
+// refusal, image_url, image), reasoning_content (or reasoning), tool_calls (or function_call),
+// tool_call_id, name, prefix, task, and on system messages tools and response_format (here the
+// schema itself). Others are ignored.
+//
+// Every error is kInvalidArgument and starts with the path: "messages[2].content[0].type: ...".
 #pragma once
 
 #include <string_view>

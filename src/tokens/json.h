@@ -1,11 +1,10 @@
 // tokens/json.h: JSON values read and printed the way Python's json module does.
 //
-// Prompts carry JSON (tool schemas, call arguments), and the model was trained on Python's spelling
-// of it:
-// ", " and ": " between, characters as they are, floats as repr() writes them, integers of any
-// length, members in their order. Of a repeated key the last value stays, at the place of the
-// first. Unlike Python this refuses NaN, Infinity, floats beyond F64's range and half surrogate
-// pairs.
+// Prompts carry JSON (tool schemas, call arguments), and the model was trained on Python's
+// spelling: ", " and ": " between, characters as they are, floats as repr() writes them, whole
+// numbers digit for digit, members in their order. Of a repeated key the last value stays, at the
+// place of the first. Unlike Python this refuses NaN, Infinity, numbers beyond F64's range and half
+// surrogate pairs.
 #pragma once
 
 #include <string>

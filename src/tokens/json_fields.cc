@@ -1,5 +1,7 @@
 #include "tokens/json_fields.h"
 
+#include <algorithm>
+
 #include "base/check.h"
 
 namespace deepinfer {

@@ -12,7 +12,8 @@ namespace {
 
 const PromptTexts& Texts() {
   static const PromptTexts texts = *ParsePromptTextsJson(
-      R"({"format": 1, "tools_template": "T <{dsml_token}> {tool_schemas}", "response_format_template": "R {schema}"})",
+      R"({"format": 1, "tools_template": "T <{dsml_token}> {tool_schemas}",
+          "response_format_template": "R {schema}"})",
       "texts");
   return texts;
 }

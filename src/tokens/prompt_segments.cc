@@ -7,18 +7,19 @@ namespace deepinfer {
 void PromptWriter::Text(std::string_view text) {
   if (text.empty()) return;
   if (segments_.empty() || segments_.back().kind != PromptSegment::Kind::kText) {
-    segments_.push_back({PromptSegment::Kind::kText, std::string(text)});
-  } else {
-    segments_.back().text += text;
+    segments_.emplace_back();
   }
+  segments_.back().text += text;
 }
 
 void PromptWriter::Control(std::string_view token) {
-  segments_.push_back({PromptSegment::Kind::kControl, std::string(token)});
+  segments_.emplace_back().kind = PromptSegment::Kind::kControl;
+  segments_.back().text = token;
 }
 
 void PromptWriter::Image(std::string_view url) {
-  segments_.push_back({PromptSegment::Kind::kImage, std::string(kImageToken)});
+  segments_.emplace_back().kind = PromptSegment::Kind::kImage;
+  segments_.back().text = kImageToken;
   image_urls_.emplace_back(url);
 }
 

@@ -1,5 +1,8 @@
 #include "tokens/prompt_texts.h"
 
+#include <algorithm>
+#include <span>
+
 #include "base/sha256.h"
 #include "tokens/control_tokens.h"
 #include "tokens/json_fields.h"

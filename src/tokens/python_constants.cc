@@ -1,5 +1,7 @@
 #include "tokens/python_constants.h"
 
+#include <algorithm>
+
 namespace deepinfer {
 namespace {
 
