@@ -1,0 +1,73 @@
+// The engine against the official arithmetic: every figure of every folder inside its limit.
+#include "model/golden_check.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+namespace deepinfer {
+namespace {
+
+// A folder of this test's own, removed at the end.
+class WorkDir {
+ public:
+  explicit WorkDir(const char* use = "generated")
+      : path_(StrCat(std::filesystem::temp_directory_path().string(), "/deepinfer-golden-",
+                     static_cast<int64_t>(::getpid()), "-", use)) {}
+  ~WorkDir() { std::filesystem::remove_all(path_); }
+  const std::string& path() const { return path_; }
+
+ private:
+  const std::string path_;
+};
+
+// Every figure of `folder` is inside its limit, and there are at least `least` of them.
+void ExpectGreen(const std::string& folder, VariantId variant, size_t least = 14) {
+  const WorkDir work;
+  ThreadPool threads(2);
+  const auto report = RunGoldenCheck(
+      RealDisk(), folder,
+      {.backend = {.variant = variant, .threads = &threads}, .work_dir = work.path()});
+  ASSERT_TRUE(report.ok()) << MessageOf(report.status());
+  for (const GoldenFigure& figure : report->figures) {
+    EXPECT_TRUE(figure.pass()) << figure.name << ": " << figure.measured << ", limit "
+                               << (figure.at_least ? ">= " : "<= ") << figure.limit;
+  }
+  EXPECT_TRUE(report->pass());
+  EXPECT_GE(report->figures.size(), least);  // an empty comparison proves nothing
+}
+
+std::string Stored(const std::string& name) {
+  return StrCat(DI_SOURCE_DIR, "/tests/golden/", name);
+}
+// Larger data beside the project, where there is some.
+std::string Shared(const std::string& name) {
+  return StrCat(DI_SOURCE_DIR, "/../shared/data/golden/", name);
+}
+
+TEST(Golden, TinyCpu) { ExpectGreen(Stored("tiny"), kCpuVariant); }
+TEST(Golden, TinyOracle) { ExpectGreen(Stored("tiny"), kRefVariant); }
+TEST(Golden, ManyExpertsCpu) { ExpectGreen(Stored("A"), kCpuVariant); }
+TEST(Golden, ManyExpertsOracle) { ExpectGreen(Stored("A"), kRefVariant); }
+TEST(Golden, RealAttentionCpu) { ExpectGreen(Stored("B"), kCpuVariant); }
+
+// B with its layer streams, which do not fit into the repository; limits.json of the stored copy
+// applies.
+TEST(Golden, RealAttentionLayerByLayerCpu) {
+  if (!RealDisk().IsDirectory(Shared("B"))) GTEST_SKIP() << Shared("B") << " is not here";
+  const WorkDir copy("copy");
+  std::filesystem::copy(Shared("B"), copy.path(), std::filesystem::copy_options::recursive);
+  std::filesystem::permissions(copy.path(), std::filesystem::perms::owner_all);
+  std::filesystem::copy_file(Stored("B") + "/limits.json", copy.path() + "/limits.json");
+  ExpectGreen(copy.path(), kCpuVariant, 35);
+}
+
+TEST(Golden, SaysWhatIsMissing) {
+  const auto report = RunGoldenCheck(RealDisk(), "/nowhere", {});
+  ASSERT_FALSE(report.ok());
+  EXPECT_NE(MessageOf(report.status()).find("/nowhere/outputs.safetensors"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace deepinfer
