@@ -83,7 +83,8 @@ TEST(RopeFrequencies, BlendRangeFollowsTheConfiguration) {
 
 TEST(RopeCosSin, case_R23_TableEqualsTheStoredVectors) {
   const std::vector<float> freqs = RopeFrequencies(64, 160000, &kYarn);
-  for (const nlohmann::json& row : RopeVectors()["cos_sin_at"]) {
+  const nlohmann::json vectors = RopeVectors();
+  for (const nlohmann::json& row : vectors["cos_sin_at"]) {
     const int32_t position = row["pos"];
     float cos[32], sin[32];
     RopeCosSin(freqs, &position, 1, cos, sin);

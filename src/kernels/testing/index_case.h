@@ -55,6 +55,9 @@ class IndexCase {
     }
   }
 
+  IndexCase(const IndexCase&) = delete;  // rows point at source_
+  IndexCase& operator=(const IndexCase&) = delete;
+
   // All rows, or only row `only`. `topk` <= 0 means the shape's.
   IndexResult Run(const Backend& backend, bool make_blocks, const std::vector<int32_t>& blocks_in,
                   int32_t only = -1, int32_t topk = 0) const {

@@ -171,11 +171,10 @@ void QuantiseIndexQueryCpu(const Backend& backend, const QuantiseIndexQueryParam
 }
 
 void IndexSelectCpu(const Backend& backend, const IndexSelectParams& params) {
-  static thread_local RowScratch own;
   const int32_t num_threads = backend.threads == nullptr ? 1 : backend.threads->num_threads();
   if (params.num_tokens >= num_threads) {
     backend.ParallelFor(params.num_tokens, 1, [&](int64_t begin, int64_t end) {
-      RowScratch& row = own;
+      static thread_local RowScratch row;
       for (auto t = static_cast<int32_t>(begin); t < end; ++t) {
         StartRow(params, t, row);
         ScoreCandidates(params, *params.sources[t], 0, std::ssize(row.entries), row);
@@ -185,8 +184,8 @@ void IndexSelectCpu(const Backend& backend, const IndexSelectParams& params) {
     return;
   }
   // Fewer rows than threads: the threads share the entries of one row after the other.
+  RowScratch row;
   for (int32_t t = 0; t < params.num_tokens; ++t) {
-    RowScratch& row = own;
     StartRow(params, t, row);
     backend.ParallelFor(std::ssize(row.entries), kEntriesPerPiece, [&](int64_t begin, int64_t end) {
       ScoreCandidates(params, *params.sources[t], begin, end, row);
