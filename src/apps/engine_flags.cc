@@ -1,0 +1,102 @@
+#include "apps/engine_flags.h"
+
+#include <functional>
+
+#include "base/log.h"
+
+namespace deepinfer {
+
+void AddModelOption(OptionSet& options, std::string* model) {
+  options.Add({.flag = "model",
+               .environment = "DEEPINFER_HF_MODEL_DIR",
+               .help = "checkpoint directory, or org/name in the local Hugging Face cache",
+               .unit = "DIR"},
+              model);
+}
+
+void AddLogOption(OptionSet& options, std::string* log_level) {
+  options.Add({.flag = "log-level",
+               .help = "what is told on stderr",
+               .choices = {"debug", "info", "warning", "error", "off"}},
+              log_level);
+}
+
+void ApplyLogLevel(const std::string& log_level) {
+  SetLogLevel(log_level == "debug"     ? LogLevel::kDebug
+              : log_level == "info"    ? LogLevel::kInfo
+              : log_level == "warning" ? LogLevel::kWarning
+              : log_level == "error"   ? LogLevel::kError
+                                       : LogLevel::kOff);
+}
+
+void EngineFlags::AddTo(OptionSet& options) {
+  AddModelOption(options, &engine.model);
+  options.Add({.flag = "max-model-len",
+               .help = "prompt and output together; 0: the model's own limit",
+               .unit = "tokens",
+               .min = 0},
+              &engine.max_model_len);
+  options.Add({.flag = "max-num-seqs", .help = "answers computed at the same time", .min = 1},
+              &engine.max_num_seqs);
+  options.Add({.flag = "max-num-batched-tokens",
+               .help = "rows of one forward pass; at least max-num-seqs",
+               .unit = "tokens",
+               .min = 1},
+              &engine.max_num_batched_tokens);
+  options.Add({.flag = "kv-cache-bytes",
+               .help = "memory for KV; 0: what max-num-seqs full sequences need, at most 1 GiB",
+               .unit = "bytes",
+               .min = 0},
+              &engine.kv_cache_bytes);
+  options.Add(
+      {.flag = "threads", .help = "0: the CPUs this process may use", .min = 0, .max = 1024},
+      &engine.num_threads);
+  options.Add({.flag = "variant", .help = "form of the ops", .choices = {"cpu", "ref"}},
+              &engine.variant);
+  options.Add({.flag = "scan-weights", .help = "look at every weight for damage before use"},
+              &engine.scan_weights);
+  options.Add({.flag = "encoding-unchecked",
+               .help = "take a checkpoint's chat texts although they are not DeepSeek's"},
+              &engine.encoding_unchecked);
+  AddLogOption(options, &log_level);
+}
+
+Status NeedModel(const std::string& model) {
+  if (!model.empty()) return OkStatus();
+  return NotFound(
+      "no model: give --model DIR or --model org/name, or set DEEPINFER_HF_MODEL_DIR; ./run.sh "
+      "makes a tiny one and sets it");
+}
+
+CacheEnvironment HubEnvironment(const Environment& environment) {
+  const auto value = [&](const char* name) {
+    const auto at = environment.find(name);
+    return at == environment.end() ? std::string() : at->second;
+  };
+  return {.hf_hub_cache = value("HF_HUB_CACHE"),
+          .hf_home = value("HF_HOME"),
+          .xdg_cache_home = value("XDG_CACHE_HOME"),
+          .home = value("HOME")};
+}
+
+void WeightProgress::operator()(int64_t done_bytes, int64_t total_bytes) {
+  if (!progress_) progress_.emplace("reading weights", "bytes", total_bytes, clock_);
+  progress_->Add(done_bytes - shown_bytes_);
+  shown_bytes_ = done_bytes;
+}
+
+StatusOr<std::unique_ptr<LoadedEngine>> LoadWithProgress(EngineFlags flags,
+                                                         const CommandContext& context) {
+  ApplyLogLevel(flags.log_level);
+  DI_RETURN_IF_ERROR(NeedModel(flags.engine.model));
+  flags.engine.hub_cache = HubCacheFolder(HubEnvironment(context.environment));
+  WeightProgress progress(context.clock);
+  flags.engine.progress = std::ref(progress);
+  DI_ASSIGN_OR_RETURN(auto engine, LoadedEngine::Load(flags.engine, context.disk, context.rng));
+  if (engine->info().random_weights) {
+    LogWarning(engine->info().model_directory, ": weights are random; text is noise");
+  }
+  return engine;
+}
+
+}  // namespace deepinfer

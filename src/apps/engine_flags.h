@@ -1,0 +1,48 @@
+// apps/engine_flags.h: the flags of every command that loads a model, and the loading.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "apps/command.h"
+#include "apps/options.h"
+#include "base/progress.h"
+#include "engine/loaded_engine.h"
+#include "model/hf_cache.h"
+
+namespace deepinfer {
+
+struct EngineFlags {
+  EngineOptions engine;
+  std::string log_level = "info";
+
+  void AddTo(OptionSet& options);
+};
+
+// Which model: --model or the environment. Errors: kNotFound naming both.
+Status NeedModel(const std::string& model);
+void AddModelOption(OptionSet& options, std::string* model);
+void AddLogOption(OptionSet& options, std::string* log_level);
+void ApplyLogLevel(const std::string& log_level);
+
+// The variables that say where Hugging Face keeps models.
+CacheEnvironment HubEnvironment(const Environment& environment);
+
+// Shows on stderr how far the reading of weights has come. Call with bytes done and in all.
+class WeightProgress {
+ public:
+  explicit WeightProgress(Clock& clock) : clock_(clock) {}
+  void operator()(int64_t done_bytes, int64_t total_bytes);
+
+ private:
+  Clock& clock_;
+  std::optional<Progress> progress_;
+  int64_t shown_bytes_ = 0;
+};
+
+// Loads with progress on stderr, and says so if the weights are random.
+StatusOr<std::unique_ptr<LoadedEngine>> LoadWithProgress(EngineFlags flags,
+                                                         const CommandContext& context);
+
+}  // namespace deepinfer

@@ -1,0 +1,50 @@
+// `deepinfer inspect`: the command around apps/inspect.h.
+#include <functional>
+
+#include "apps/command.h"
+#include "apps/engine_flags.h"
+#include "apps/inspect.h"
+#include "apps/terminal.h"
+#include "base/thread_pool.h"
+
+namespace deepinfer {
+
+StatusOr<int> RunInspectCommand(const CommandContext& context) {
+  InspectOptions inspect;
+  std::string log_level = "info";
+  int32_t threads = 0;
+  OptionSet options("inspect",
+                    "Reads a checkpoint: census by type and part, differences from the "
+                    "specification, memory plan. Exit code 1: it has problems.");
+  options.Add({.flag = "model",
+               .environment = "DEEPINFER_HF_MODEL_DIR",
+               .help = "checkpoint directory, config.json, or org/name in the local Hugging Face "
+                       "cache",
+               .unit = "DIR",
+               .positional = true},
+              &inspect.model);
+  options.Add({.flag = "json", .help = "one JSON object instead of tables"}, &inspect.json);
+  options.Add(
+      {.flag = "plan", .help = "a machine to plan memory for, such as ram=512GiB,gpus=8x139GiB"},
+      &inspect.plan);
+  options.Add({.flag = "scan-weights", .help = "look at every weight for NaN and unusual scales"},
+              &inspect.scan);
+  options.Add({.flag = "strict", .help = "unknown configuration keys are problems"},
+              &inspect.strict);
+  options.Add(
+      {.flag = "threads", .help = "0: the CPUs this process may use", .min = 0, .max = 1024},
+      &threads);
+  AddLogOption(options, &log_level);
+  if (const auto code = ParseOptions(options, context)) return *code;
+  ApplyLogLevel(log_level);
+  DI_RETURN_IF_ERROR(NeedModel(inspect.model));
+  inspect.num_threads = threads > 0 ? threads : NumUsableCpus();
+  WeightProgress progress(context.clock);
+  const auto result =
+      RunInspect(inspect, context.disk, HubEnvironment(context.environment), std::ref(progress));
+  if (!result.ok()) return result.status();
+  DI_RETURN_IF_ERROR(WriteStdout(result->output));
+  return result->exit_code;
+}
+
+}  // namespace deepinfer
