@@ -124,6 +124,10 @@ TEST_F(OptionSetTest, RefusalNamesSourceValueAndRange) {
             "--max-tokens: found \"1x\", expected a whole number, 1..1048576 tokens");
   EXPECT_EQ(Refusal({"--temperature", "nan"}),
             "--temperature: found \"nan\", expected a number, at least 0");
+  EXPECT_EQ(Refusal({"--temperature", "inf"}),
+            "--temperature: found \"inf\", expected a number, at least 0");
+  EXPECT_EQ(Refusal({"--max-tokens", "1048577"}),
+            "--max-tokens: found \"1048577\", expected a whole number, 1..1048576 tokens");
   EXPECT_EQ(Refusal({"--seed", "-1"}), "--seed: found \"-1\", expected a whole number");
   EXPECT_EQ(Refusal({"--mode", "fast"}), "--mode: found \"fast\", expected one of exact, bounded");
   environment_["DEEPINFER_TEST_TOKENS"] = "many";
@@ -142,12 +146,14 @@ TEST_F(OptionSetTest, RefusalOfTheFileNamesTheLine) {
   EXPECT_NE(Refusal({"--config", "a.toml"}).find("a.toml:2: not valid TOML"), std::string::npos);
   ASSERT_TRUE(disk_.WriteText("a.toml", "seed = 1979-05-27\n").ok());
   EXPECT_NE(Refusal({"--config", "a.toml"}).find("a.toml:1: seed: a text"), std::string::npos);
+  ASSERT_TRUE(disk_.WriteText("a.toml", "stop = ['x', 1979-05-27]\n").ok());
+  EXPECT_NE(Refusal({"--config", "a.toml"}).find("a.toml:1: stop: a text"), std::string::npos);
   EXPECT_EQ(Parse({"--config", "b.toml"}).code(), StatusCode::kNotFound);
 }
 
 TEST_F(OptionSetTest, OneBadValueLeavesAllTargetsAsTheyWere) {
-  Refusal({"--json", "--max-tokens", "0"});
-  EXPECT_FALSE(values_.json);
+  Refusal({"--model", "other", "--max-tokens", "0"});
+  EXPECT_EQ(values_.model, "tiny");
 }
 
 TEST_F(OptionSetTest, UnknownAndRepeatedFlagsAreRefused) {
@@ -191,10 +197,10 @@ TEST_F(OptionSetTest, HelpShowsUnitsRangesDefaultsAndVariables) {
 
 TEST(Environment, ReportsOnlyNamesThatNobodyKnows) {
   const Environment environment = {{"DEEPINFER_USE_NEXTN_DECODE", "5"},
-                                   {"DEEPINFER_HF_MODEL_DIR", "x"},
+                                   {"DEEPINFER_OURS", "x"},
                                    {"DEEPINFER_HF_MODEL_DRI", "x"},
                                    {"HOME", "/"}};
-  EXPECT_EQ(ReportUnusedNames(environment, {"DEEPINFER_HF_MODEL_DIR"}),
+  EXPECT_EQ(ReportUnusedNames(environment, {"DEEPINFER_OURS"}),
             std::set<std::string>{"DEEPINFER_HF_MODEL_DRI"});
 }
 

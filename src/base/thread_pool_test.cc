@@ -15,6 +15,7 @@ TEST(ThreadPool, RunsEveryIndexOnceInAnySize) {
       for (const int64_t min_piece : {0, 1, 7, 5000}) {
         std::vector<int> hits(static_cast<size_t>(count), 0);
         pool.ParallelFor(count, min_piece, [&](int64_t begin, int64_t end) {
+          ASSERT_TRUE(0 <= begin && begin < end && end <= count) << begin << ".." << end;
           for (int64_t i = begin; i < end; ++i) ++hits[static_cast<size_t>(i)];
         });
         EXPECT_EQ(std::count(hits.begin(), hits.end(), 1), count);
