@@ -19,7 +19,8 @@ void Model::Impl::FeedForwardSublayer(const BlockWeights& block, const RowSet& r
   ProjectF32(block.gate, x_.data(), count, logits);
   int32_t* const experts = route_experts_.Get(int64_t{count} * topk);
   float* const weights = route_weights_.Get(int64_t{count} * topk);
-  const bool observed = observed_layer >= 0;  // draft blocks always use gate.bias, and no hook sees them
+  // Draft blocks always use gate.bias, and no hook sees them.
+  const bool observed = observed_layer >= 0;
   const bool images = observed && rows.has_images;
   float* const gap = observed && observer_->wants_details() ? route_gap_.Get(count) : nullptr;
   Router(backend_, {.num_tokens = count,
