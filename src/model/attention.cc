@@ -219,7 +219,6 @@ void Model::Impl::SelectEntries(int32_t layer, const RowSet& rows) {
   Project(block.indexer_weights_proj, x_.data(), count, w);
   const float scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(dim)) /
                                          std::sqrt(static_cast<double>(heads)));
-  for (int64_t i = 0; i < int64_t{count} * heads; ++i) w[i] = ToBf16(ToFloat(w[i]) * scale);
 
   const int32_t source = KvSourceIndex(config_, config_.KvSource(layer));
   const int32_t ratio = config_.ratio(layer);
@@ -249,6 +248,7 @@ void Model::Impl::SelectEntries(int32_t layer, const RowSet& rows) {
                          .scores = index_scores_,
                          .q = q,
                          .head_weights = w,
+                         .head_scale = scale,
                          .sources = sources.data(),
                          .num_visible = visible.data(),
                          .selection = selection,

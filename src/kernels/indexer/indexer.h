@@ -35,9 +35,9 @@ struct IndexSelectParams {
   int32_t dim = 0;         // index_head_dim
   int32_t topk = 0;        // index_topk
   IndexScores scores = IndexScores::kOfficial;
-  const bf16* q = nullptr;  // [T, heads, dim], rotated, on the FP4 grid
-  const bf16* head_weights =
-      nullptr;  // [T, heads], already scaled by dim^-0.5 * heads^-0.5, rounded to BF16
+  const bf16* q = nullptr;                      // [T, heads, dim], rotated, on the FP4 grid
+  const bf16* head_weights = nullptr;           // [T, heads]; w_h = bf16(head_weight * head_scale)
+  float head_scale = 1;                         // dim^-0.5 * heads^-0.5
   const PagedSource* const* sources = nullptr;  // [T] the row's sequence's source
   const int32_t* num_visible = nullptr;  // [T] entries visible to the row, floor((p+1)/ratio)
   int32_t* selection = nullptr;          // [T, topk]

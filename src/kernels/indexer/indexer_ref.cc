@@ -58,7 +58,7 @@ float Score(const IndexSelectParams& params, int32_t t, int32_t entry) {
     for (int32_t i = 0; i < params.dim; ++i) {
       dot += ToFloat(params.q[head * params.dim + i]) * key[static_cast<size_t>(i)];
     }
-    const float weight = ToFloat(params.head_weights[head]);
+    const float weight = ToFloat(ToBf16(ToFloat(params.head_weights[head]) * params.head_scale));
     // relu keeps a NaN, as max(x, 0) with a NaN x does in the official code.
     const float relu = dot < 0 ? 0.0f : ToFloat(ToBf16(dot));
     official_sum += ToFloat(ToBf16(relu * weight));

@@ -71,7 +71,8 @@ void StartRow(const IndexSelectParams& params, int32_t t, RowScratch& row) {
                            row.queries);
   row.weights.clear();
   for (int32_t h = 0; h < params.num_heads; ++h) {
-    row.weights.push_back(ToFloat(params.head_weights[first + h]));
+    const float scaled = ToFloat(params.head_weights[first + h]) * params.head_scale;
+    row.weights.push_back(ToFloat(ToBf16(scaled)));
   }
   ListCandidates(params, t, row.entries);
   row.scores.resize(row.entries.size());
