@@ -102,13 +102,19 @@ ordered_json AsJson(const CensusRow& row) {
   return {{"tensors", row.num_tensors}, {"bytes", row.num_bytes}};
 }
 
+std::string JsonKey(std::string_view name) {  // "draft dense" -> "draft_dense"
+  std::string key(name);
+  std::replace(key.begin(), key.end(), ' ', '_');
+  return key;
+}
+
 ordered_json CensusAsJson(const Census& census) {
   ordered_json by_type = ordered_json::object(), by_part = ordered_json::object();
   for (int i = 0; i < kNumModelDtypes; ++i) {
     by_type[std::string(DtypeName(Dtype(i)))] = AsJson(census.of(Dtype(i)));
   }
   for (int i = 0; i < kNumParts; ++i) {
-    by_part[std::string(PartName(Part(i)))] = AsJson(census.of(Part(i)));
+    by_part[JsonKey(PartName(Part(i)))] = AsJson(census.of(Part(i)));
   }
   return {{"total", AsJson(census.total)}, {"by_type", by_type}, {"by_part", by_part}};
 }

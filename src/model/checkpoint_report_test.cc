@@ -25,6 +25,7 @@ TEST(CheckpointReport, GoodCheckpointHasNoDifferences) {
   EXPECT_EQ(json["ok"], true);
   EXPECT_EQ(json["expected"]["total"]["bytes"], 4438866);
   EXPECT_EQ(json["expected"]["by_type"]["F32"]["tensors"], 11 * 9);
+  EXPECT_EQ(json["expected"]["by_part"]["engram_tables"]["tensors"], 4);
   EXPECT_EQ(json["weights"]["engram_direct"], true);
 }
 
