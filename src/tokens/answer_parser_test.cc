@@ -248,9 +248,11 @@ TEST(AnswerParser, TextAfterAMalformedCallStays) {
   for (const std::string& bad :
        {Open("invoke") + Close("invoke"), Invoke("f", Open("parameter") + "v" + Close("parameter")),
         Invoke("f", open + "v"), Invoke("f", "text")}) {
-    const ParsedAnswer answer = ParseAllWays("a" + Block(bad) + "b", false);
-    EXPECT_EQ(answer.content, "a\n\nb") << bad;
-    EXPECT_EQ(answer.num_malformed, 1) << bad;
+    for (const std::string& text : {"a" + Block(bad) + "b", "a\n\n" + bad + "\nb"}) {
+      const ParsedAnswer answer = ParseAllWays(text, false);
+      EXPECT_EQ(answer.content, "a\n\nb") << text;
+      EXPECT_EQ(answer.num_malformed, 1) << text;
+    }
   }
 }
 
