@@ -291,7 +291,7 @@ StatusOr<ModelConfig> ParseModelConfig(std::string_view text, std::string_view w
   DI_RETURN_IF_ERROR(CheckModelType(root, where));
   ModelConfig config;
   Status status;
-  JsonObject object(root, std::string(where), &status);
+  JsonObject object(root, where, &status);
   ReadTopLevel(object, &config, where, strict, &status);
   DI_RETURN_IF_ERROR(status);
   DI_RETURN_IF_ERROR(Annotate(CheckModelConfig(config), where));

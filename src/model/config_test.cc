@@ -111,14 +111,14 @@ TEST(ModelConfig, OptionalKeysHaveTheirKnownValues) {
 
 TEST(ModelConfig, UnknownKeysAreErrorsOnlyWhenStrict) {
   const std::string_view from = "\"hidden_act\"", to = "\"n_group\": 8, \"hidden_act\"";
-  EXPECT_HAS(RefusalOf(from, to), "config.json.text_config: unknown key n_group");
+  EXPECT_HAS(RefusalOf(from, to), "config.json: text_config.n_group: unknown key");
   EXPECT_EQ(RefusalOf(from, to, false), "");
 }
 
 TEST(ModelConfig, FaultsNameTheKeyTheExpectedAndTheFound) {
   EXPECT_HAS(
       RefusalOf("\"hidden_size\": 128", "\"hidden_size\": \"big\""),
-      "config.json.text_config.hidden_size: expected an integer in [1, 1048576], found \"big\"");
+      "config.json: text_config.hidden_size: expected an integer in [1, 1048576], found \"big\"");
   EXPECT_HAS(RefusalOf("\"index_topk\": 8,", ""), "text_config.index_topk: missing");
   EXPECT_HAS(RefusalOf("\"kv_source_layer_ids\": [\n   2,", "\"kv_source_layer_ids\": [\n   -2,"),
              "kv_source_layer_ids[0]: expected an integer in [0, 1024], found -2");

@@ -55,7 +55,7 @@ std::string JsonObject::Show(std::string_view key) const {
 
 void JsonObject::Fail(std::string_view key, std::string_view expected, std::string_view found) {
   if (!ok()) return;
-  *status_ = InvalidArgument(path_, ".", key, ": expected ", expected, ", found ", found);
+  *status_ = InvalidArgument(prefix_, key, ": expected ", expected, ", found ", found);
 }
 
 const json* JsonObject::Find(std::string_view key) {
@@ -63,7 +63,7 @@ const json* JsonObject::Find(std::string_view key) {
   asked_.insert(std::string(key));
   const auto at = object_.find(key);
   if (at != object_.end()) return &*at;
-  *status_ = InvalidArgument(path_, ".", key, ": missing");
+  *status_ = InvalidArgument(prefix_, key, ": missing");
   return nullptr;
 }
 
@@ -151,7 +151,7 @@ std::optional<JsonObject> JsonObject::Child(std::string_view key) {
     Fail(key, "an object", ShortText(*value));
     return {};
   }
-  return JsonObject(*value, StrCat(path_, ".", key), status_);
+  return JsonObject(*value, status_, StrCat(prefix_, key, "."));
 }
 
 void JsonObject::Finish(bool strict) {
@@ -161,8 +161,9 @@ void JsonObject::Finish(bool strict) {
     if (!asked_.contains(item.key())) unknown.push_back(item.key());
   }
   if (unknown.empty()) return;
-  const std::string line = StrCat(path_, ": unknown ", unknown.size() == 1 ? "key " : "keys ",
-                                  Join(unknown, ", "), ", whose effect on the model is not known");
+  std::string line =
+      StrCat(prefix_, unknown.front(), ": unknown key, whose effect on the model is not known");
+  if (unknown.size() > 1) line += StrCat(" (and ", unknown.size() - 1, " more unknown keys)");
   if (strict) {
     *status_ = InvalidArgument(line);
   } else {

@@ -21,10 +21,10 @@ Status ParseJsonText(std::string_view text, std::string_view where, nlohmann::js
 
 class JsonObject {
  public:
-  // `path` stands in front of messages: "config.json: text_config". All three outlive this object.
-  // Requires: object.is_object().
-  JsonObject(const nlohmann::json& object, std::string path, Status* status)
-      : object_(object), path_(std::move(path)), status_(status) {}
+  // `where` names the object in messages: "config.json" gives "config.json: key: ...". The others
+  // outlive this object. Requires: object.is_object().
+  JsonObject(const nlohmann::json& object, std::string_view where, Status* status)
+      : JsonObject(object, status, StrCat(where, ": ")) {}
 
   bool ok() const { return status_->ok(); }
   bool Has(std::string_view key) const;       // present and not null
@@ -51,12 +51,14 @@ class JsonObject {
   std::string Show(std::string_view key) const;
 
  private:
+  JsonObject(const nlohmann::json& object, Status* status, std::string prefix)
+      : object_(object), prefix_(std::move(prefix)), status_(status) {}
   const nlohmann::json* Find(std::string_view key);  // null and a fault when missing
   template <typename Int>
   void ReadList(std::string_view key, std::vector<Int>* out, int64_t min, int64_t max);
 
   const nlohmann::json& object_;
-  std::string path_;
+  std::string prefix_;  // in front of keys: "config.json: text_config."
   Status* status_;
   std::set<std::string, std::less<>> asked_;
 };

@@ -55,7 +55,7 @@ TEST(SafetensorsHeader, RefusesBrokenHeadersInOneLine) {
   EXPECT_HAS(RefusalOf(WithLength("{\"a\":")), "header: not JSON: broken at byte");
   EXPECT_HAS(RefusalOf(WithLength("[]")), "not a JSON object");
   EXPECT_HAS(entry("1"), "header entry a: not an object");
-  EXPECT_HAS(entry("{\"shape\":[1],\"data_offsets\":[0,4]}"), "a.dtype: missing");
+  EXPECT_HAS(entry("{\"shape\":[1],\"data_offsets\":[0,4]}"), "a: dtype: missing");
   EXPECT_HAS(entry("{\"dtype\":\"F4\",\"shape\":[1],\"data_offsets\":[0,4]}"),
              "unknown element type F4");
   EXPECT_HAS(entry("{\"dtype\":\"F32\",\"shape\":[-1],\"data_offsets\":[0,4]}"),
