@@ -12,3 +12,5 @@ endforeach()
 add_library(header_check OBJECT EXCLUDE_FROM_ALL ${header_sources})
 target_link_libraries(header_check PRIVATE apps)
 target_compile_options(header_check PRIVATE -O0 -mavx2 -mfma -mf16c)
+# What di_test() gives to tests and so to their headers.
+target_compile_definitions(header_check PRIVATE DI_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
