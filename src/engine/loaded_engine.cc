@@ -34,14 +34,18 @@ StatusOr<EngineLimits> MakeLimits(const EngineOptions& options, const ModelConfi
 
 }  // namespace
 
-Status CheckProcessor(std::string_view variant, bool has_avx2, bool has_fma) {
-  if (variant == "ref" || (has_avx2 && has_fma)) return OkStatus();
-  return FailedPrecondition("processor: ", has_avx2 ? "no FMA" : "no AVX2",
-                            "; DeepInfer needs AVX2 and FMA (or --variant ref, which is slow)");
+Status CheckProcessor(std::string_view variant, const ProcessorFeatures& has) {
+  const char* const missing = !has.avx2 ? "AVX2" : !has.fma ? "FMA" : !has.f16c ? "F16C" : nullptr;
+  if (variant == "ref" || missing == nullptr) return OkStatus();
+  return FailedPrecondition(
+      "processor: no ", missing,
+      "; DeepInfer needs AVX2, FMA and F16C (or --variant ref, which is slow)");
 }
 
 Status CheckThisProcessor(std::string_view variant) {
-  return CheckProcessor(variant, __builtin_cpu_supports("avx2"), __builtin_cpu_supports("fma"));
+  return CheckProcessor(variant, {.avx2 = __builtin_cpu_supports("avx2") != 0,
+                                  .fma = __builtin_cpu_supports("fma") != 0,
+                                  .f16c = __builtin_cpu_supports("f16c") != 0});
 }
 
 int64_t DefaultKvCacheBytes(int64_t page_bytes, int64_t num_tokens, int64_t num_sequences) {

@@ -69,8 +69,11 @@ class LoadedEngine {
   std::unique_ptr<EngineCore> core_;
 };
 
-// Whether this processor runs variant `name`: all but "ref" need AVX2 and FMA.
-Status CheckProcessor(std::string_view variant, bool has_avx2, bool has_fma);
+// Whether a processor runs variant `name`: all but "ref" need AVX2, FMA and F16C.
+struct ProcessorFeatures {
+  bool avx2 = false, fma = false, f16c = false;
+};
+Status CheckProcessor(std::string_view variant, const ProcessorFeatures& has);
 Status CheckThisProcessor(std::string_view variant);
 
 // Bytes of KV cache when nobody says: what `num_sequences` sequences of `num_tokens` need, at most

@@ -189,10 +189,14 @@ TEST(LoadedEngine, ADefaultCacheHoldsAtLeastOneFullSequence) {
 }
 
 TEST(LoadedEngine, AProcessorWithoutAvx2IsRefusedInOneLine) {
-  EXPECT_TRUE(CheckProcessor("cpu", true, true).ok());
-  EXPECT_TRUE(CheckProcessor("ref", false, false).ok());
-  EXPECT_NE(MessageOf(CheckProcessor("cpu", false, true)).find("no AVX2"), std::string::npos);
-  EXPECT_NE(MessageOf(CheckProcessor("cpu", true, false)).find("no FMA"), std::string::npos);
+  EXPECT_TRUE(CheckProcessor("cpu", {true, true, true}).ok());
+  EXPECT_TRUE(CheckProcessor("ref", {}).ok());
+  EXPECT_NE(MessageOf(CheckProcessor("cpu", {false, true, true})).find("no AVX2"),
+            std::string::npos);
+  EXPECT_NE(MessageOf(CheckProcessor("cpu", {true, false, true})).find("no FMA"),
+            std::string::npos);
+  EXPECT_NE(MessageOf(CheckProcessor("cpu", {true, true, false})).find("no F16C"),
+            std::string::npos);
 }
 
 }  // namespace
