@@ -1,5 +1,7 @@
 #include "engine/loaded_engine.h"
 
+#include <cpuid.h>
+
 #include <algorithm>
 #include <limits>
 
@@ -32,6 +34,12 @@ StatusOr<EngineLimits> MakeLimits(const EngineOptions& options, const ModelConfi
   return limits;
 }
 
+// clang 16's __builtin_cpu_supports does not know f16c.
+bool HasF16c() {
+  unsigned int eax = 0, ebx = 0, ecx = 0, edx = 0;
+  return __get_cpuid(1, &eax, &ebx, &ecx, &edx) != 0 && (ecx & bit_F16C) != 0;
+}
+
 }  // namespace
 
 Status CheckProcessor(std::string_view variant, const ProcessorFeatures& has) {
@@ -45,7 +53,7 @@ Status CheckProcessor(std::string_view variant, const ProcessorFeatures& has) {
 Status CheckThisProcessor(std::string_view variant) {
   return CheckProcessor(variant, {.avx2 = __builtin_cpu_supports("avx2") != 0,
                                   .fma = __builtin_cpu_supports("fma") != 0,
-                                  .f16c = __builtin_cpu_supports("f16c") != 0});
+                                  .f16c = HasF16c()});
 }
 
 int64_t DefaultKvCacheBytes(int64_t page_bytes, int64_t num_tokens, int64_t num_sequences) {
