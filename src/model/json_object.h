@@ -16,7 +16,8 @@
 
 namespace deepinfer {
 
-// Errors: kInvalidArgument with the byte where the text stops being JSON.
+// Errors: kInvalidArgument with the byte where the text stops being JSON, for a number beyond F64's
+// range and for nesting deeper than 256 levels.
 Status ParseJsonText(std::string_view text, std::string_view where, nlohmann::json* out);
 
 class JsonObject {
