@@ -52,6 +52,13 @@ Status ParseJsonText(std::string_view text, std::string_view where, nlohmann::js
   return OkStatus();
 }
 
+Status ReadJsonObject(Disk& disk, const std::string& path, nlohmann::json* out) {
+  DI_ASSIGN_OR_RETURN(const std::string text, disk.ReadText(path));
+  DI_RETURN_IF_ERROR(ParseJsonText(text, path, out));
+  if (!out->is_object()) return InvalidArgument(path, ": an object was expected");
+  return OkStatus();
+}
+
 bool JsonObject::Has(std::string_view key) const {
   const auto at = object_.find(key);
   return at != object_.end() && !at->is_null();
