@@ -22,6 +22,8 @@ endif()
 set(di_cxx_options -Wall -Wextra -Wno-missing-field-initializers -ffp-contract=off -fno-math-errno)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   list(APPEND di_cxx_options -fpch-preprocess -Wno-psabi)
+elseif(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+  list(APPEND di_cxx_options "SHELL:-Xclang -fno-pch-timestamp")
 endif()
 if(DI_SANITIZE)
   list(APPEND di_cxx_options

@@ -1,19 +1,28 @@
 #!/usr/bin/env bash
 # Installs the Debian or Ubuntu packages that are missing; silent and quick when none is.
-# Usage: tools/setup.sh [build|test|cuda]...   build: to compile (default); test: to run every test;
-#        cuda: to fetch the CUDA compiler from PyPI. For Debian 12 and 13, Ubuntu 24.04.
+# Usage: tools/setup.sh [build|test|cuda|fuzz]...   build: to compile (default); test: to run every
+#        test; cuda: to fetch the CUDA compiler from PyPI; fuzz: clang with libFuzzer, for
+#        tests/fuzz/run.sh. For Debian 12 and 13, Ubuntu 24.04.
 set -euo pipefail
 
 build="g++ cmake ninja-build ccache pkg-config libabsl-dev libcli11-dev libgtest-dev libpcre2-dev
   libspdlog-dev libssl-dev libtomlplusplus-dev libutf8proc-dev nlohmann-json3-dev"
 test="$build python3-venv ca-certificates"
 cuda="$build python3-venv ca-certificates"
+# clang 16 or newer: Debian 12's default is older, its release 16 has a number in its name.
+fuzz="$test clang libclang-rt-dev"
+if grep -q '^VERSION_CODENAME=bookworm' /etc/os-release 2>/dev/null; then
+  fuzz="$test clang-16 libclang-rt-16-dev"
+fi
 
 wanted=
 for group in "${@:-build}"; do
   case $group in
-    build | test | cuda) wanted+=" ${!group}" ;;
-    *) echo "tools/setup.sh: unknown group '$group', expected build, test or cuda" >&2 && exit 2 ;;
+    build | test | cuda | fuzz) wanted+=" ${!group}" ;;
+    *)
+      echo "tools/setup.sh: unknown group '$group', expected build, test, cuda or fuzz" >&2
+      exit 2
+      ;;
   esac
 done
 
