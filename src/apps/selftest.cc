@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/thread_pool.h"
 #include "engine/loaded_engine.h"
+#include "kernels/cpu/features.h"
 #include "model/golden_check.h"
 
 namespace deepinfer {
@@ -98,7 +99,7 @@ StatusOr<Report> CheckGolden(Disk& disk, const std::string& folder, const Backen
 }  // namespace
 
 StatusOr<int> RunSelftestCommand(const CommandContext& context) {
-  std::string golden, variant = "cpu", log_level = "info";
+  std::string golden, variant = "auto", log_level = "info";
   int32_t num_threads = 0;
   bool json = false;
   OptionSet options("selftest",
@@ -109,23 +110,23 @@ StatusOr<int> RunSelftestCommand(const CommandContext& context) {
                .unit = "DIR"},
               &golden);
   options.Add({.flag = "json", .help = "one JSON object instead of a table"}, &json);
-  options.Add(
-      {.flag = "variant", .help = "form of the ops, with --golden", .choices = {"cpu", "ref"}},
-      &variant);
+  options.Add({.flag = "variant",
+               .help = "form of the ops, with --golden",
+               .choices = {"auto", "cpu", "avx2", "avx512", "ref"}},
+              &variant);
   options.Add(
       {.flag = "threads", .help = "0: the CPUs this process may use", .min = 0, .max = 1024},
       &num_threads);
   AddLogOption(options, &log_level);
   if (const auto code = ParseOptions(options, context)) return *code;
   ApplyLogLevel(log_level);
-  DI_RETURN_IF_ERROR(CheckThisProcessor(golden.empty() ? "cpu" : variant));
+  DI_ASSIGN_OR_RETURN(const VariantId id, ChooseVariant(variant));
 
   ThreadPool threads(num_threads > 0 ? num_threads : NumUsableCpus());
   Report report;
   if (golden.empty()) {
     report = CheckMachine(threads);
   } else {
-    DI_ASSIGN_OR_RETURN(const VariantId id, FindVariant(variant));
     DI_ASSIGN_OR_RETURN(report,
                         CheckGolden(context.disk, golden, {.variant = id, .threads = &threads}));
   }

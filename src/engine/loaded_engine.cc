@@ -5,6 +5,7 @@
 
 #include "base/log.h"
 #include "base/progress.h"
+#include "kernels/cpu/features.h"
 #include "model/hf_cache.h"
 #include "model/kv_shape.h"
 #include "tokens/engram_classes.h"
@@ -34,16 +35,6 @@ StatusOr<EngineLimits> MakeLimits(const EngineOptions& options, const ModelConfi
 
 }  // namespace
 
-Status CheckProcessor(std::string_view variant, bool has_avx2, bool has_fma) {
-  if (variant == "ref" || (has_avx2 && has_fma)) return OkStatus();
-  return FailedPrecondition("processor: ", has_avx2 ? "no FMA" : "no AVX2",
-                            "; DeepInfer needs AVX2 and FMA (or --variant ref, which is slow)");
-}
-
-Status CheckThisProcessor(std::string_view variant) {
-  return CheckProcessor(variant, __builtin_cpu_supports("avx2"), __builtin_cpu_supports("fma"));
-}
-
 int64_t DefaultKvCacheBytes(int64_t page_bytes, int64_t num_tokens, int64_t num_sequences) {
   constexpr int64_t kLimit = int64_t{1} << 30;
   const int64_t one = PagesFor(num_tokens) * page_bytes;
@@ -52,8 +43,7 @@ int64_t DefaultKvCacheBytes(int64_t page_bytes, int64_t num_tokens, int64_t num_
 
 StatusOr<std::unique_ptr<LoadedEngine>> LoadedEngine::Load(const EngineOptions& options, Disk& disk,
                                                            Rng& rng) {
-  DI_RETURN_IF_ERROR(CheckThisProcessor(options.variant));
-  DI_ASSIGN_OR_RETURN(const VariantId variant, FindVariant(options.variant));
+  DI_ASSIGN_OR_RETURN(const VariantId variant, ChooseVariant(options.variant));
   if (options.num_threads < 0) {
     return InvalidArgument("num_threads: found ", options.num_threads, ", expected at least 0");
   }
@@ -69,6 +59,7 @@ StatusOr<std::unique_ptr<LoadedEngine>> LoadedEngine::Load(const EngineOptions& 
   const ModelConfig& config = engine->config();
   DI_ASSIGN_OR_RETURN(engine->limits_, MakeLimits(options, config));
   DI_RETURN_IF_ERROR(engine->LoadTokens(disk, options));
+  DI_RETURN_IF_ERROR(engine->PackWeights(options, variant));
   DI_RETURN_IF_ERROR(engine->MakeModel(disk, variant));
   DI_RETURN_IF_ERROR(engine->MakePages(options));
   engine->info_ = {.model_directory = directory,
@@ -108,6 +99,14 @@ Status LoadedEngine::LoadTokens(Disk& disk, const EngineOptions& options) {
   return OkStatus();
 }
 
+Status LoadedEngine::PackWeights(const EngineOptions& options, VariantId variant) {
+  if (variant == kRefVariant) return OkStatus();
+  DI_ASSIGN_OR_RETURN(
+      packed_, PackedWeights::Pack(checkpoint_->weights(),
+                                   {.pool = threads_.get(), .progress = options.pack_progress}));
+  return OkStatus();
+}
+
 Status LoadedEngine::MakeModel(Disk& disk, VariantId variant) {
   std::vector<int32_t> classes;
   if (!config().engram_layer_ids.empty()) {
@@ -118,8 +117,8 @@ Status LoadedEngine::MakeModel(Disk& disk, VariantId variant) {
                                            .pad_id = config().engram_pad_token_id}));
   }
   model_ = std::make_unique<Model>(
-      config(), checkpoint_->weights(), std::move(classes),
-      ModelOptions{.backend = {.variant = variant, .threads = threads_.get()}});
+      config(), packed_ != nullptr ? packed_->weights() : checkpoint_->weights(),
+      std::move(classes), ModelOptions{.backend = {.variant = variant, .threads = threads_.get()}});
   return OkStatus();
 }
 

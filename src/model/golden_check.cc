@@ -11,6 +11,7 @@
 #include "model/json_object.h"
 #include "model/kv_shape.h"
 #include "model/model.h"
+#include "model/packed_weights.h"
 #include "model/synthetic_checkpoint.h"
 
 namespace deepinfer {
@@ -36,10 +37,11 @@ int32_t ArgMax(std::span<const float> row) {
 
 class GoldenRun {
  public:
-  GoldenRun(const Checkpoint& checkpoint, std::vector<int32_t> classes, const GoldenData& data,
-            const GoldenOptions& options, const GoldenLimits& limits, GoldenReport& report)
-      : config_(checkpoint.config()),
-        weights_(checkpoint.weights()),
+  GoldenRun(const ModelConfig& config, const ModelWeights& weights, std::vector<int32_t> classes,
+            const GoldenData& data, const GoldenOptions& options, const GoldenLimits& limits,
+            GoldenReport& report)
+      : config_(config),
+        weights_(weights),
         classes_(std::move(classes)),
         data_(data),
         options_(options),
@@ -483,8 +485,13 @@ StatusOr<GoldenReport> RunGoldenCheck(Disk& disk, const std::string& golden_dir,
   if (!checkpoint->config().engram_layer_ids.empty()) {
     DI_ASSIGN_OR_RETURN(classes, ReadClasses(disk, directory + "/engram_classes.bin"));
   }
+  DI_ASSIGN_OR_RETURN(
+      const std::unique_ptr<PackedWeights> packed,
+      PackedWeights::Pack(checkpoint->weights(), {.pool = options.backend.threads}));
   GoldenReport report;
-  GoldenRun(*checkpoint, std::move(classes), *data, options, limits, report).All();
+  GoldenRun(checkpoint->config(), packed->weights(), std::move(classes), *data, options, limits,
+            report)
+      .All();
   return report;
 }
 
