@@ -14,7 +14,6 @@ namespace deepinfer {
 namespace {
 
 constexpr int32_t kRowBlock = 512;  // rows of x whose totals stay in the L2 cache
-constexpr int32_t kMaxStreamRows = 8;
 
 int64_t ElementBytes(const PanelKernels& kernels) { return kernels.x_is_f32 ? 4 : 2; }
 
@@ -55,11 +54,14 @@ const uint8_t* PanelAt(const Matrix& w, int32_t panel) {
 
 void StreamPanels(const PanelKernels& kernels, const LinearParams& p, PanelRows x, int32_t begin,
                   int32_t end) {
-  alignas(64) float totals[kMaxStreamRows * kPanelRows];
-  for (int32_t panel = begin; panel < end; ++panel) {
-    kernels.stream(p.weight.format, PanelAt(p.weight, panel), NumGroups(p.weight.cols), x,
+  alignas(64) float totals[kMaxStreamRows * kMaxStreamPanels * kPanelRows];
+  const int32_t abreast = kernels.stream_panels(p.weight.format, p.num_tokens);
+  for (int32_t panel = begin; panel < end;) {
+    const int32_t count = end - panel >= abreast ? abreast : 1;
+    kernels.stream(p.weight.format, PanelAt(p.weight, panel), count, NumGroups(p.weight.cols), x,
                    p.num_tokens, totals);
-    Store(p, 0, p.num_tokens, panel, 1, totals);
+    Store(p, 0, p.num_tokens, panel, count, totals);
+    panel += count;
   }
 }
 
@@ -128,7 +130,9 @@ PanelProduct::PanelProduct(const PanelKernels& kernels, const LinearParams& para
   CHECK(HasPanels(params.weight));
   CHECK_LE(kernels.stream_rows, kMaxStreamRows);
   const bool few = params.num_tokens <= kernels.stream_rows;
-  panels_per_unit_ = few ? 1 : kernels.tile_panels;
+  panels_per_unit_ =
+      few ? kernels.stream_panels(params.weight.format, params.num_tokens) : kernels.tile_panels;
+  CHECK_LE(panels_per_unit_, kMaxStreamPanels);
 }
 
 int32_t PanelProduct::num_units() const {

@@ -28,17 +28,23 @@ struct DecodedPanels {
   int32_t num_groups = 0;   // groups decoded = distance from panel to panel
 };
 
+inline constexpr int32_t kMaxStreamRows = 8, kMaxStreamPanels = 4;
+
 struct PanelKernels {
   bool x_is_f32;
-  int32_t stream_rows;   // most rows of x that are multiplied straight from the codes
+  int32_t stream_rows;  // most rows of x that are multiplied straight from the codes
+  // Panels that stream side by side: enough chains of sums to keep the multipliers busy, few enough
+  // streams for the memory. At most kMaxStreamPanels.
+  int32_t (*stream_panels)(WeightFormat format, int32_t num_rows);
   int32_t tile_panels;   // panels a tile computes together
   int32_t tile_rows;     // most rows of x in a tile
   int32_t tile_groups;   // groups decoded at a time, so that they stay in cache
   int32_t weight_bytes;  // of a decoded element
 
-  // totals[t][16] = x[t] . panel for num_rows <= stream_rows rows.
-  void (*stream)(WeightFormat format, const uint8_t* panel, int32_t num_groups, PanelRows x,
-                 int32_t num_rows, float* totals);
+  // totals[t][panel][16] = x[t] . panel for num_rows <= stream_rows rows and 1 or stream_panels()
+  // panels, which follow each other in memory.
+  void (*stream)(WeightFormat format, const uint8_t* panels, int32_t num_panels, int32_t num_groups,
+                 PanelRows x, int32_t num_rows, float* totals);
   // Groups [begin, begin + out.num_groups) of a panel of `num_groups` into panel `index` of `out`.
   void (*decode)(WeightFormat format, const uint8_t* panel, int32_t num_groups, int32_t begin,
                  int32_t index, const DecodedPanels& out);

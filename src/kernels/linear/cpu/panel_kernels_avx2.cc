@@ -152,8 +152,11 @@ void StreamFormat(const uint8_t* panel, int32_t num_groups, PanelRows x, int32_t
   }
 }
 
-void Stream(WeightFormat format, const uint8_t* panel, int32_t num_groups, PanelRows x,
-            int32_t num_rows, float* totals) {
+// One panel keeps the decoder busy.
+int32_t StreamPanels(WeightFormat /*format*/, int32_t /*num_rows*/) { return 1; }
+
+void Stream(WeightFormat format, const uint8_t* panel, int32_t /*num_panels: one*/,
+            int32_t num_groups, PanelRows x, int32_t num_rows, float* totals) {
   switch (format) {
     case WeightFormat::kFp4:
       return StreamFormat<WeightFormat::kFp4>(panel, num_groups, x, num_rows, totals);
@@ -252,6 +255,7 @@ void Tile(const DecodedPanels& w, int32_t /*num_panels: one*/, PanelRows x, int3
 
 const PanelKernels kAvx2Panels = {.x_is_f32 = true,
                                   .stream_rows = 4,
+                                  .stream_panels = StreamPanels,
                                   .tile_panels = 1,
                                   .tile_rows = 6,
                                   .tile_groups = 8,
