@@ -29,5 +29,8 @@ jobs=$(awk -v cpus="$(nproc)" '/^MemAvailable/ {n = int($2 / 1048576); if (n < 1
   print (n < cpus ? n : cpus)}' /proc/meminfo)
 
 [ -f "$folder/build.ninja" ] || cmake --preset "$preset" >&2
-cmake --build "$folder" -j "$jobs" ${1:+--target "$@"} >&2
+# Silent when everything is up to date.
+if ! ninja -C "$folder" -n "$@" | grep -q '^ninja: no work to do'; then
+  cmake --build "$folder" -j "$jobs" ${1:+--target "$@"} >&2
+fi
 [ -n "${DI_PRESET:-}" ] || ln -sfn "$preset" build/current

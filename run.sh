@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Installs what is missing, builds, and runs `deepinfer ARGS`: ./run.sh generate --prompt "Hello"
-# Until a model is bundled, the default model is a tiny one made here, with random weights.
+# Until a model is bundled, the default model is a tiny one made here; its weights are random, and
+# deepinfer says so.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 "$root/tools/setup.sh" build
@@ -14,10 +15,5 @@ if [ -z "${DEEPINFER_HF_MODEL_DIR:-}" ] && [ ! -d "$root/models/nano" ]; then
     mv "$tiny.part" "$tiny"
   fi
   export DEEPINFER_HF_MODEL_DIR=$tiny
-  case "${1:-} $*" in
-    *--model* | *--help*) ;;
-    generate\ * | chat\ *)
-      echo "run.sh: no model given: using a tiny one with random weights, its text is noise" >&2 ;;
-  esac
 fi
 exec "$root/build/current/src/apps/deepinfer" "$@"

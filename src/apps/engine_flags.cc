@@ -3,6 +3,7 @@
 #include <functional>
 
 #include "base/log.h"
+#include "kernels/device/device.h"
 
 namespace deepinfer {
 
@@ -90,6 +91,7 @@ void WeightProgress::operator()(int64_t done_bytes, int64_t total_bytes) {
 StatusOr<std::unique_ptr<LoadedEngine>> LoadWithProgress(EngineFlags flags,
                                                          const CommandContext& context) {
   ApplyLogLevel(flags.log_level);
+  if (IsCudaBuild()) LogInfo(AcceleratorNote());
   DI_RETURN_IF_ERROR(NeedModel(flags.engine.model));
   flags.engine.hub_cache = HubCacheFolder(HubEnvironment(context.environment));
   WeightProgress progress(context.clock);

@@ -208,6 +208,10 @@ Status OptionSet::ReadFlags(const std::vector<std::string>& arguments, std::stri
     app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
   } catch (const CLI::CallForHelp&) {
     help_requested_ = true;
+  } catch (const CLI::ArgumentMismatch& error) {  // "--flag: 1 required TYPE missing"
+    const std::string_view text = error.what();
+    return InvalidArgument(text.substr(0, text.find(':')), ": a value is missing; `deepinfer ",
+                           command_, " --help` lists the options");
   } catch (const CLI::ParseError& error) {
     return InvalidArgument(error.what(), "; `deepinfer ", command_, " --help` lists the options");
   }

@@ -130,6 +130,8 @@ TEST_F(OptionSetTest, RefusalNamesSourceValueAndRange) {
             "--max-tokens: found \"1048577\", expected a whole number, 1..1048576 tokens");
   EXPECT_EQ(Refusal({"--seed", "-1"}), "--seed: found \"-1\", expected a whole number");
   EXPECT_EQ(Refusal({"--mode", "fast"}), "--mode: found \"fast\", expected one of exact, bounded");
+  EXPECT_EQ(Refusal({"--seed"}),
+            "--seed: a value is missing; `deepinfer generate --help` lists the options");
   environment_["DEEPINFER_TEST_TOKENS"] = "many";
   EXPECT_EQ(Refusal({}),
             "DEEPINFER_TEST_TOKENS: found \"many\", expected a whole number, 1..1048576 tokens");

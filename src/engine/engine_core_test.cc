@@ -123,6 +123,15 @@ TEST(EngineCore, AnyChunkSizeGivesTheSame) {
   }
 }
 
+TEST(EngineCore, PromptLogprobsBoundTheRowsOfAPass) {
+  FakeOptions options;
+  options.limits = {.max_model_len = 2000, .max_num_seqs = 8, .max_num_batched_tokens = 2048};
+  FakeEngine engine(options);
+  Submit(engine, {.prompt_ids = Prompt(600), .max_tokens = 0, .prompt_logprobs = 0});
+  RunAll(engine.core());
+  EXPECT_EQ(engine.pass_rows(), (std::vector<int32_t>{256, 256, 88}));
+}
+
 TEST(EngineCore, PromptLogprobsAreThoseOfTheSameTokensAsOutput) {
   FakeEngine engine({});
   const RequestId whole =
@@ -293,6 +302,17 @@ TEST(EngineCore, CancelAtAnyStepFreesEverythingAndEndsOnce) {
   }
 }
 
+TEST(EngineCore, ACancelledRequestThatWaitedHasOnlyItsFinish) {
+  FakeEngine engine({});
+  const RequestId id = Submit(engine, {.prompt_ids = Prompt(5), .max_tokens = 3});
+  engine.core().Cancel(id);
+  Answers answers = RunAll(engine.core());
+  EXPECT_TRUE(answers.ready.empty());
+  EXPECT_TRUE(answers.Of(id).ids.empty());
+  EXPECT_EQ(answers.Of(id).finish->reason, FinishReason::kCancelled);
+  EXPECT_TRUE(engine.pass_rows().empty());
+}
+
 // ---- how an output ends
 
 // Always says the letters of `text`, then EOS.
@@ -355,6 +375,12 @@ TEST_F(EngineCoreText, MinTokensKeepsEosAway) {
       Run("hi", {.max_tokens = 9, .sampling = {.min_tokens = 5, .temperature = 0}});
   EXPECT_EQ(answer.ids.size(), 6u);  // five others, then EOS
   EXPECT_EQ(answer.finish->reason, FinishReason::kStop);
+}
+
+TEST_F(EngineCoreText, AForcedEosBeforeMinTokensIsNoEnd) {
+  const Answer answer =
+      Run("hi", {.max_tokens = 4, .sampling = {.min_tokens = 3, .forced_token_ids = {1}}});
+  EXPECT_EQ(answer.ids.size(), 4u);
 }
 
 TEST_F(EngineCoreText, StopIdEndsWithoutItsText) {

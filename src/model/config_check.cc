@@ -1,5 +1,7 @@
 #include "model/config_check.h"
 
+#include "model/engram_hash.h"
+
 namespace deepinfer {
 namespace {
 
@@ -157,6 +159,28 @@ Status CheckCandidates(const ModelConfig& c) {
   return OkStatus();
 }
 
+// The tables hold one row for every remainder of every prime, and the primes follow from the
+// configuration.
+Status CheckEngramRows(const ModelConfig& c) {
+  if (c.engram_layer_ids.empty()) return OkStatus();
+  const int64_t columns = c.EngramColumns();
+  const int64_t tables = std::ssize(c.engram_layer_ids);
+  if (columns < 1 || c.engram_vocab_size > INT32_MAX / (columns * tables)) {
+    return InvalidArgument("engram_vocab_size ", c.engram_vocab_size, " x ", columns, " columns x ",
+                           tables, " tables: row ids above 2^31 - 1");
+  }
+  const EngramHash hash(c, /*pad_class=*/0);
+  for (int32_t table = 0; table < tables; ++table) {
+    const int64_t stated = c.engram_num_embeddings[static_cast<size_t>(table)];
+    if (stated != hash.num_rows(table)) {
+      return InvalidArgument("engram_num_embeddings[", table, "] ", stated, ": the sum of ",
+                             columns, " primes from engram_vocab_size ", c.engram_vocab_size,
+                             " on is ", hash.num_rows(table));
+    }
+  }
+  return OkStatus();
+}
+
 Status CheckEngram(const ModelConfig& c) {
   if (c.engram_num_embeddings.size() != c.engram_layer_ids.size()) {
     return InvalidArgument("engram_num_embeddings: ", c.engram_num_embeddings.size(),
@@ -173,7 +197,7 @@ Status CheckEngram(const ModelConfig& c) {
     return InvalidArgument("engram_compressed_vocab_size ", c.engram_compressed_vocab_size,
                            ": more than vocab_size ", c.vocab_size);
   }
-  return OkStatus();
+  return CheckEngramRows(c);
 }
 
 Status CheckTokenIds(const ModelConfig& c) {

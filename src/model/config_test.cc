@@ -186,6 +186,15 @@ TEST(ModelConfig, LayerRolesMustFitTogether) {
              "vision_config: hidden_size 64 over 3 heads");
 }
 
+// A table of another size would be read with row ids that belong to other n-grams.
+TEST(ModelConfig, EngramRowsFollowFromThePrimes) {
+  EXPECT_HAS(
+      RefusalOf("6126", "6127"),
+      "engram_num_embeddings[0] 6127: the sum of 6 primes from engram_vocab_size 1000 on is 6126");
+  EXPECT_HAS(RefusalOf("\"engram_vocab_size\": 1000", "\"engram_vocab_size\": 4000000000"),
+             "row ids above 2^31 - 1");
+}
+
 TEST(ModelConfig, case_69_OtherModelsGetOneLineWithWhatIsSupported) {
   const std::string supported = "supported: model_type deepseek_v41";
   const auto type = [](std::string_view name) {

@@ -26,6 +26,7 @@ PositionLogprobs RawLogprobs(std::span<const float> logits, int32_t token, int32
 
   const auto value = [&](int32_t id) { return logits[static_cast<size_t>(id)] - log_sum; };
   PositionLogprobs result{.token = {token, value(token)}};
+  if (num_top == 0) return result;
   std::vector<int32_t> ids(logits.size());
   for (size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<int32_t>(i);
   const auto count = std::min(static_cast<size_t>(num_top), ids.size());

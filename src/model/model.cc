@@ -11,6 +11,16 @@
 #include "model/model_impl.h"
 
 namespace deepinfer {
+namespace {
+
+// Rows of `width` elements move from row `from` to row `to`; the ranges may overlap.
+template <typename T>
+void MoveRows(T* data, int64_t from, int64_t to, int64_t count, int64_t width) {
+  std::memmove(data + to * width, data + from * width,
+               static_cast<size_t>(count * width) * sizeof(T));
+}
+
+}  // namespace
 
 Model::Impl::Impl(const ModelConfig& config, const ModelWeights& weights,
                   std::vector<int32_t> token_classes, const ModelOptions& options)
@@ -45,7 +55,7 @@ std::span<const float> Model::Impl::Forward(const ForwardBatch& batch, ForwardOb
   Embed(all);
   SetRopeRows(all);
   const int32_t targets = static_cast<int32_t>(config_.dspark_target_layer_ids.size());
-  main_hidden_.Get(int64_t{kept.num_rows()} * targets * config_.hidden_size);
+  main_hidden_.Get(int64_t{all.num_rows()} * targets * config_.hidden_size);
   for (int32_t layer = 0; layer < config_.num_hidden_layers; ++layer) {
     if (layer == config_.FirstDecoderLayer()) {
       observer_->LayerInput(layer, *rows, streams_.data(), pre_.data());
@@ -150,19 +160,19 @@ void Model::Impl::EnterDecoder(const RowSet& all, const RowSet& kept) {
   SublayerInput(block.hc_attn, block.attn_norm, all.num_rows(), /*mix=*/false);
   ProduceGlobalKv(layer, all);
   if (kept.num_rows() == all.num_rows()) return;
+  // Features of targets below this layer were recorded for all rows.
+  const int64_t features =
+      std::ssize(config_.dspark_target_layer_ids) * int64_t{config_.hidden_size};
   // Both sets list segments in the same order, so kept rows only move towards the front.
   size_t at = 0;
   for (const RowSet::Segment& segment : kept.segments) {
     while (all.segments[at].source != segment.source) ++at;
     const int32_t from =
         all.segments[at].row_begin + segment.first_position - all.segments[at].first_position;
-    const int64_t rows = segment.row_end - segment.row_begin;
-    std::memmove(streams_.data() + segment.row_begin * StreamElements(),
-                 streams_.data() + from * StreamElements(),
-                 static_cast<size_t>(rows * StreamElements()) * sizeof(bf16));
-    std::memmove(pre_.data() + int64_t{segment.row_begin} * config_.hc_mult,
-                 pre_.data() + int64_t{from} * config_.hc_mult,
-                 static_cast<size_t>(rows * config_.hc_mult) * sizeof(float));
+    const int32_t rows = segment.row_end - segment.row_begin;
+    MoveRows(streams_.data(), from, segment.row_begin, rows, StreamElements());
+    MoveRows(pre_.data(), from, segment.row_begin, rows, config_.hc_mult);
+    MoveRows(main_hidden_.data(), from, segment.row_begin, rows, features);
   }
   SetRopeRows(kept);
 }

@@ -130,16 +130,19 @@ TEST(Model, RejectedRowsLeaveNoTrace) {
   }
 }
 
+class Bounded : public ::testing::TestWithParam<const char*> {};
+
 // Bounded replay runs the decoder on the last KEEP rows only; `mask` runs every row with windows
-// narrowed. The kept rows must agree bit for bit, wherever the prompt is cut.
-TEST(Model, BoundedDecoderEqualsItsMaskOracle) {
-  TestModel model("tiny");
+// narrowed. The kept rows and the draft that follows must agree bit for bit, wherever the prompt is
+// cut.
+TEST_P(Bounded, DecoderEqualsItsMaskOracle) {
+  TestModel model(GetParam());
   const int32_t length = 100, keep = model.model().kv_shape().ring_rows;
   const int64_t vocab = model.config().vocab_size;
   const std::vector<int32_t> tokens = TestTokens(length, model.config().vocab_size, 6);
   const auto run = [&](int32_t cut, bool compact) {
     TestSequence sequence(model, tokens);
-    std::vector<float> kept;
+    std::vector<float> results;
     for (const auto& [begin, end] : {std::pair{0, cut}, std::pair{cut, length}}) {
       ForwardSegment segment = sequence.Segment(begin, end);
       segment.decoder_window_begin = length - keep;
@@ -147,19 +150,29 @@ TEST(Model, BoundedDecoderEqualsItsMaskOracle) {
       segment.logits_begin = length - keep;
       const ForwardBatch batch = {{segment}};
       const std::span<const float> logits = model.model().Forward(batch);
-      kept.insert(kept.end(), logits.begin(), logits.end());
+      results.insert(results.end(), logits.begin(), logits.end());
     }
-    return kept;
+    const DraftRequest request = {&sequence.kv(), 17, length};
+    const auto record = [&](int32_t, int32_t, std::span<const float> logits) {
+      results.insert(results.end(), logits.begin(), logits.end());
+      return 5;
+    };
+    model.model().Propose(std::span(&request, 1), record);
+    return results;
   };
   const std::vector<float> oracle = run(length, /*compact=*/false);
-  ASSERT_EQ(static_cast<int64_t>(oracle.size()), keep * vocab);
+  ASSERT_EQ(std::ssize(oracle), (keep + model.config().dspark_block_size) * vocab);
   for (int32_t cut = 0; cut <= length; ++cut) {
     ASSERT_TRUE(SameBits(oracle, run(cut, true))) << "cut at " << cut;
   }
   // The narrowed windows do change results, or the comparison would prove nothing.
   const std::vector<float> exact = TestSequence(model, tokens).Run(0, length);
-  EXPECT_FALSE(SameBits(oracle, std::span(exact).last(oracle.size())));
+  const auto kept = static_cast<size_t>(keep * vocab);
+  EXPECT_FALSE(SameBits(std::span(oracle).first(kept), std::span(exact).last(kept)));
 }
+
+// stress_a: a draft target lies below the decoder half.
+INSTANTIATE_TEST_SUITE_P(Model, Bounded, ::testing::Values("tiny", "stress_a"));
 
 // After a prefix hit the encoder replays from R: pages below H are not rewritten, windows start at
 // R.

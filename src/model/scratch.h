@@ -11,8 +11,8 @@ namespace deepinfer {
 template <typename T>
 class Scratch {
  public:
-  // At least `count` elements, contents unspecified; earlier pointers die when it grows. Never null,
-  // also for none: ops tell their outputs apart by null.
+  // At least `count` elements, contents unspecified; earlier pointers die when it grows.
+  // Never null, also for none: ops tell their outputs apart by null.
   T* Get(int64_t count) {
     if (memory_ == nullptr || count > capacity_) {
       memory_.reset(new T[static_cast<size_t>(count)]);

@@ -19,6 +19,9 @@ struct GpuInfo {
 // The GPUs that can run the code of this build, in the driver's order. Empty without driver or GPU.
 std::vector<GpuInfo> ListGpus();
 
+// True where this was compiled with CUDA, whatever the machine has.
+bool IsCudaBuild();
+
 // One line for people: how this was built, what was found and where it computes.
 std::string AcceleratorNote();
 

@@ -5,6 +5,8 @@ namespace deepinfer {
 
 std::vector<GpuInfo> ListGpus() { return {}; }
 
+bool IsCudaBuild() { return false; }
+
 std::string AcceleratorNote() { return "built without CUDA; computing on the CPU"; }
 
 }  // namespace deepinfer

@@ -48,6 +48,8 @@ const Found& OnThisMachine() {
 
 std::vector<GpuInfo> ListGpus() { return OnThisMachine().gpus; }
 
+bool IsCudaBuild() { return true; }
+
 std::string AcceleratorNote() {
   const Found& found = OnThisMachine();
   if (found.gpus.empty()) {

@@ -11,6 +11,10 @@ TEST(Device, NoteIsOneLineThatSaysWhereItComputes) {
   EXPECT_TRUE(note.ends_with("computing on the CPU")) << note;
 }
 
+TEST(Device, NoteSaysHowThisWasBuilt) {
+  EXPECT_EQ(AcceleratorNote().starts_with("CUDA build"), IsCudaBuild());
+}
+
 TEST(Device, NoteAgreesWithTheListOfGpus) {
   const std::string note = AcceleratorNote();
   const std::vector<GpuInfo> gpus = ListGpus();
