@@ -4,7 +4,6 @@ namespace deepinfer {
 
 void SparseAttentionRef(const Backend& backend, const SparseAttentionParams& params);
 void SparseAttentionCpu(const Backend& backend, const SparseAttentionParams& params);
-void SparseAttentionAvx512(const Backend& backend, const SparseAttentionParams& params);
 
 namespace {
 
@@ -38,8 +37,7 @@ void Check(const SparseAttentionParams& params) {
 }  // namespace
 
 Op<SparseAttentionParams>& SparseAttentionOp() {
-  static Op<SparseAttentionParams> table(SparseAttentionRef, SparseAttentionCpu, Check,
-                                         SparseAttentionAvx512);
+  static Op<SparseAttentionParams> table(SparseAttentionRef, SparseAttentionCpu, Check);
   return table;
 }
 

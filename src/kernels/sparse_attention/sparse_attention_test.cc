@@ -5,7 +5,6 @@
 #include <cmath>
 
 #include "kernels/testing/attention_case.h"
-#include "kernels/testing/packed.h"
 
 namespace deepinfer {
 namespace {
@@ -14,9 +13,6 @@ using testing::AttentionSequence;
 using testing::AttentionShape;
 using testing::AttentionStep;
 using testing::DataKind;
-
-class SparseAttentionForms : public testing::CpuVariants {};
-DI_INSTANTIATE_CPU_VARIANTS(SparseAttentionForms);
 
 const AttentionShape kToy{.heads = 4, .dim = 64, .window = 16, .topk = 8};
 const AttentionShape kReal{.heads = 64, .dim = 512, .window = 128, .topk = 512};
@@ -36,7 +32,7 @@ void ExpectRows(const std::vector<bf16>& rows, const std::vector<bf16>& whole, i
       << "from row " << begin;
 }
 
-TEST_P(SparseAttentionForms, AgreeWithTheOracleOnToyShapes) {
+TEST(SparseAttention, CpuAgreesWithTheOracleOnToyShapes) {
   ThreadPool two(2);
   for (const DataKind kind : testing::kAllDataKinds) {
     for (const int32_t heads : {1, 4, 7}) {
@@ -48,33 +44,33 @@ TEST_P(SparseAttentionForms, AgreeWithTheOracleOnToyShapes) {
         AttentionSequence sequence(shape, 90, 11);
         AttentionStep step(shape);
         step.Add(sequence, 0, 66);
-        const auto want = step.Run({.variant = kRefVariant}), got = step.Run(backend());
+        const auto want = step.Run({.variant = kRefVariant}), got = step.Run({});
         SCOPED_TRACE(static_cast<int>(kind));
         ExpectClose(got, want);
-        EXPECT_EQ(step.Run(backend()), got);
-        EXPECT_EQ(step.Run(backend(&two)), got);
+        EXPECT_EQ(step.Run({}), got);
+        EXPECT_EQ(step.Run({.threads = &two}), got);
       }
     }
   }
 }
 
-TEST_P(SparseAttentionForms, AgreeWithTheOracleOnTheRealShape) {
+TEST(SparseAttention, CpuAgreesWithTheOracleOnTheRealShape) {
   AttentionSequence sequence(kReal, 700, 12);
   AttentionStep step(kReal);
   step.Add(sequence, 0, 1);    // one key
   step.Add(sequence, 126, 3);  // window just full
   step.Add(sequence, 697, 2);  // 128 + 512 slots
-  ExpectClose(step.Run(backend()), step.Run({.variant = kRefVariant}));
+  ExpectClose(step.Run({}), step.Run({.variant = kRefVariant}));
 }
 
-TEST_P(SparseAttentionForms, SlidingWindowAloneNeedsNoGlobalSource) {
+TEST(SparseAttention, SlidingWindowAloneNeedsNoGlobalSource) {
   AttentionShape shape = kReal;
   shape.topk = 0;
   shape.heads = 8;
   AttentionSequence sequence(shape, 200, 13);
   AttentionStep step(shape);
   step.Add(sequence, 150, 5);
-  ExpectClose(step.Run(backend()), step.Run({.variant = kRefVariant}));
+  ExpectClose(step.Run({}), step.Run({.variant = kRefVariant}));
 }
 
 // A softmax over all keys at once, in F64 and without BF16 probabilities, shares nothing with the
@@ -117,7 +113,7 @@ std::vector<double> PlainSoftmax(AttentionSequence& sequence, const AttentionSte
   return out;
 }
 
-TEST_P(SparseAttentionForms, IsASoftmaxWithSinkOverWindowAndSelection) {
+TEST(SparseAttention, IsASoftmaxWithSinkOverWindowAndSelection) {
   AttentionShape shape{.heads = 4, .dim = 64, .window = 128, .topk = 96};
   AttentionSequence sequence(shape, 400, 14);
   for (const int32_t position : {0, 63, 127, 128, 399}) {
@@ -125,7 +121,7 @@ TEST_P(SparseAttentionForms, IsASoftmaxWithSinkOverWindowAndSelection) {
       AttentionStep step(shape);
       step.Add(sequence, position, 1, window_begin);
       const auto want = PlainSoftmax(sequence, step, position, window_begin);
-      for (const VariantId variant : {kRefVariant, GetParam()}) {
+      for (const VariantId variant : {kRefVariant, kCpuVariant}) {
         const auto got = step.Run({.variant = variant});
         // BF16 probabilities and output: 2^-9 each at worst.
         EXPECT_LT(testing::Compare(got.data(), want.data(), std::ssize(got)).rel_l2, 4e-3)
@@ -135,12 +131,12 @@ TEST_P(SparseAttentionForms, IsASoftmaxWithSinkOverWindowAndSelection) {
   }
 }
 
-TEST_P(SparseAttentionForms, RowsDoNotDependOnBatchOrChunks) {
+TEST(SparseAttention, RowsDoNotDependOnBatchOrChunks) {
   for (const AttentionShape& shape :
        {kToy, AttentionShape{.heads = 18, .dim = 512, .window = 128, .topk = 64, .ratio = 2}}) {
     const int32_t end = shape.window * 2 + 9;
     AttentionSequence sequence(shape, end, 15), other(shape, end, 16);
-    for (const VariantId variant : {kRefVariant, GetParam()}) {
+    for (const VariantId variant : {kRefVariant, kCpuVariant}) {
       if (variant == kRefVariant && shape.dim == 512) continue;  // slow, and serial by nature
       const Backend backend{.variant = variant};
       AttentionStep whole_step(shape);
@@ -163,7 +159,7 @@ TEST_P(SparseAttentionForms, RowsDoNotDependOnBatchOrChunks) {
   }
 }
 
-TEST_P(SparseAttentionForms, HeadGroupsAndThreadsDoNotChangeBits) {
+TEST(SparseAttention, HeadGroupsAndThreadsDoNotChangeBits) {
   AttentionShape shape = kReal;
   shape.topk = 64;
   AttentionSequence sequence(shape, 300, 17);
@@ -171,15 +167,15 @@ TEST_P(SparseAttentionForms, HeadGroupsAndThreadsDoNotChangeBits) {
   many.Add(sequence, 280, 20);
   one.Add(sequence, 299, 1);
   ThreadPool two(2), three(3);
-  const auto rows = many.Run(backend()), row = one.Run(backend());
-  EXPECT_EQ(many.Run(backend(&two)), rows);
-  EXPECT_EQ(one.Run(backend(&two)), row);  // heads split into groups
-  EXPECT_EQ(one.Run(backend(&three)), row);
+  const auto rows = many.Run({}), row = one.Run({});
+  EXPECT_EQ(many.Run({.threads = &two}), rows);
+  EXPECT_EQ(one.Run({.threads = &two}), row);  // heads split into groups
+  EXPECT_EQ(one.Run({.threads = &three}), row);
   ExpectRows(row, rows, 19, many.row_values());
 }
 
 // Pages lie in shuffled places of the pool; ratio 2 has 32 entries a page, ratio 1 has 64.
-TEST_P(SparseAttentionForms, ReadsEntriesOnBothSidesOfPageBoundaries) {
+TEST(SparseAttention, ReadsEntriesOnBothSidesOfPageBoundaries) {
   for (const int32_t ratio : {1, 2}) {
     AttentionShape shape = kToy;
     shape.ratio = ratio;
@@ -188,14 +184,14 @@ TEST_P(SparseAttentionForms, ReadsEntriesOnBothSidesOfPageBoundaries) {
     AttentionStep step(shape);
     step.Add(sequence, 399, 1);
     const auto want = PlainSoftmax(sequence, step, 399, 0);
-    for (const VariantId variant : {kRefVariant, GetParam()}) {
+    for (const VariantId variant : {kRefVariant, kCpuVariant}) {
       const auto got = step.Run({.variant = variant});
       EXPECT_LT(testing::Compare(got.data(), want.data(), std::ssize(got)).rel_l2, 4e-3) << ratio;
     }
   }
 }
 
-TEST_P(SparseAttentionForms, EmptySlotsKeepTheirPlaceInTheBlockGrid) {
+TEST(SparseAttention, EmptySlotsKeepTheirPlaceInTheBlockGrid) {
   AttentionShape shape{.heads = 16, .dim = 64, .window = 128, .topk = 128};
   AttentionSequence sequence(shape, 600, 19);
   const auto run = [&](const std::vector<int32_t>& selection, const Backend& backend) {
@@ -209,7 +205,7 @@ TEST_P(SparseAttentionForms, EmptySlotsKeepTheirPlaceInTheBlockGrid) {
     first[static_cast<size_t>(i)] = second[static_cast<size_t>(64 + i)] =
         shifted[static_cast<size_t>(32 + i)] = 9 * i;
   }
-  for (const VariantId variant : {kRefVariant, GetParam()}) {
+  for (const VariantId variant : {kRefVariant, kCpuVariant}) {
     const Backend backend{.variant = variant};
     const auto want = run(first, backend);
     EXPECT_EQ(run(second, backend), want);   // a whole block of empty slots adds nothing
@@ -219,7 +215,7 @@ TEST_P(SparseAttentionForms, EmptySlotsKeepTheirPlaceInTheBlockGrid) {
 
 // Integer data: scores are exact, so probabilities agree and only the last rounding of the F32 sums
 // may differ. A probability left unrounded, or blocks cut elsewhere, shows in percents.
-TEST_P(SparseAttentionForms, RoundWhereTheOracleDoes) {
+TEST(SparseAttention, CpuRoundsWhereTheOracleDoes) {
   AttentionShape shape{.heads = 16, .dim = 64, .window = 128, .topk = 160};
   shape.kind = DataKind::kInteger;
   AttentionSequence sequence(shape, 400, 23);
@@ -227,15 +223,15 @@ TEST_P(SparseAttentionForms, RoundWhereTheOracleDoes) {
   step.Add(sequence, 0, 1);
   step.Add(sequence, 40, 60);  // empty window slots before the selection
   step.Add(sequence, 380, 20);
-  const auto want = step.Run({.variant = kRefVariant}), got = step.Run(backend());
+  const auto want = step.Run({.variant = kRefVariant}), got = step.Run({});
   int64_t equal = 0;
   for (size_t i = 0; i < got.size(); ++i) equal += got[i] == want[i];
   EXPECT_GT(static_cast<double>(equal), 0.999 * static_cast<double>(got.size()));
 }
 
-TEST_P(SparseAttentionForms, WindowBeginHidesOlderRows) {
+TEST(SparseAttention, WindowBeginHidesOlderRows) {
   AttentionSequence sequence(kToy, 100, 20);
-  for (const VariantId variant : {kRefVariant, GetParam()}) {
+  for (const VariantId variant : {kRefVariant, kCpuVariant}) {
     AttentionStep clamped(kToy), open(kToy);
     clamped.Add(sequence, 90, 1, 80);
     open.Add(sequence, 90, 1);
@@ -247,7 +243,7 @@ TEST_P(SparseAttentionForms, WindowBeginHidesOlderRows) {
 }
 
 // Draft rows see the committed window and all rows of the block, whatever their order.
-TEST_P(SparseAttentionForms, DraftBlockIsBidirectional) {
+TEST(SparseAttention, DraftBlockIsBidirectional) {
   AttentionShape shape = kToy;
   shape.topk = 0;
   for (const int32_t first : {0, 3, 16, 50}) {
@@ -255,7 +251,7 @@ TEST_P(SparseAttentionForms, DraftBlockIsBidirectional) {
     AttentionStep draft(shape);
     draft.Add(sequence, first, 5, 0, true);
     const auto want = draft.Run({.variant = kRefVariant});
-    ExpectClose(draft.Run(backend()), want);
+    ExpectClose(draft.Run({}), want);
     // By hand: head 0 of row 0, keys = window before `first` and all five rows.
     double max = -1e30, denominator = 0;
     std::vector<double> sum(64, 0.0), scores;
@@ -280,18 +276,18 @@ TEST_P(SparseAttentionForms, DraftBlockIsBidirectional) {
   }
 }
 
-TEST_P(SparseAttentionForms, NanStaysInItsRow) {
+TEST(SparseAttention, NanStaysInItsRow) {
   AttentionSequence sequence(kToy, 40, 22);
   AttentionStep step(kToy);
   step.Add(sequence, 30, 2);
-  const auto clean = step.Run(backend());
+  const auto clean = step.Run({});
   const_cast<bf16*>(sequence.Query(31))[0] = {0x7fc0};
-  for (const VariantId variant : {kRefVariant, GetParam()}) {
+  for (const VariantId variant : {kRefVariant, kCpuVariant}) {
     AttentionStep broken(kToy);
     broken.Add(sequence, 30, 2);
     const auto out = broken.Run({.variant = variant});
     EXPECT_TRUE(std::isnan(ToFloat(out[256]))) << "head 0 of row 31";
-    if (variant != kRefVariant) {
+    if (variant == kCpuVariant) {
       EXPECT_TRUE(testing::BitEqual(out.data(), clean.data(), 256));
     }
   }

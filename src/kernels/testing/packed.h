@@ -44,9 +44,7 @@ class CpuVariants : public ::testing::TestWithParam<VariantId> {
     const std::string missing = MissingFeatures(GetParam());
     if (!missing.empty()) GTEST_SKIP() << "skipped: no " << missing;
   }
-  Backend backend(ThreadPool* threads = nullptr) const {
-    return {.variant = GetParam(), .threads = threads};
-  }
+  Backend backend() const { return {.variant = GetParam()}; }
 };
 
 inline std::string VariantTestName(const ::testing::TestParamInfo<VariantId>& info) {
@@ -55,6 +53,6 @@ inline std::string VariantTestName(const ::testing::TestParamInfo<VariantId>& in
 
 #define DI_INSTANTIATE_CPU_VARIANTS(suite)                                              \
   INSTANTIATE_TEST_SUITE_P(Cpu, suite, ::testing::Values(kAvx2Variant, kAvx512Variant), \
-                           ::deepinfer::testing::VariantTestName)
+                           VariantTestName)
 
 }  // namespace deepinfer::testing

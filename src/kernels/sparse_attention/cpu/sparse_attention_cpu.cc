@@ -11,23 +11,55 @@
 
 #include "kernels/cpu/simd.h"
 #include "kernels/kv_records/cpu/kv_codes.h"
-#include "kernels/sparse_attention/cpu/slots.h"
 #include "kernels/sparse_attention/sparse_attention.h"
 
 namespace deepinfer {
 namespace {
 
+struct Slot {
+  const uint8_t* record = nullptr;  // null = empty
+  bool global = false;
+};
+
 // Scratch of one (row, head group); kept per thread.
 struct Scratch {
-  std::vector<AttentionSlot> slots;
+  std::vector<Slot> slots;
   std::vector<float> kv;                // [kAttentionBlock, d] decoded slots of a block
   std::vector<float> q;                 // [heads, d]
   std::vector<float> sum;               // [heads, d] sum of probability times kv
   std::vector<float> max, denominator;  // [heads]
 };
 
+const uint8_t* SwaRecord(const AttentionSegment& segment, int32_t position, int32_t dim) {
+  const int32_t fresh = position - segment.first_position;
+  return fresh >= 0 ? segment.fresh + int64_t{fresh} * SwaRecordBytes(dim)
+                    : segment.ring + int64_t{position % segment.ring_rows} * SwaRecordBytes(dim);
+}
+
+void ListSlots(const SparseAttentionParams& params, const AttentionSegment& segment, int32_t t,
+               std::vector<Slot>& slots) {
+  const int32_t dim = params.head_dim;
+  const int32_t end = segment.bidirectional ? segment.first_position
+                                            : segment.first_position + (t - segment.row_begin) + 1;
+  slots.clear();
+  for (int32_t p = std::max({params.window_begin[t], end - params.window, 0}); p < end; ++p) {
+    slots.push_back({SwaRecord(segment, p, dim)});
+  }
+  slots.resize(static_cast<size_t>(params.window));
+  if (segment.bidirectional) {
+    for (int32_t r = 0; r < segment.row_end - segment.row_begin; ++r) {
+      slots.push_back({SwaRecord(segment, segment.first_position + r, dim)});
+    }
+  }
+  if (params.selection == nullptr) return;
+  for (int32_t k = 0; k < params.topk; ++k) {
+    const int32_t entry = params.selection[int64_t{t} * params.topk + k];
+    slots.push_back(entry < 0 ? Slot{} : Slot{segment.global.GlobalRecord(entry, dim), true});
+  }
+}
+
 // Decodes the filled slots of [begin, end), packed. Returns how many there are.
-int32_t DecodeBlock(const std::vector<AttentionSlot>& slots, size_t begin, size_t end, int32_t dim,
+int32_t DecodeBlock(const std::vector<Slot>& slots, size_t begin, size_t end, int32_t dim,
                     float* kv) {
   int32_t n = 0;
   for (size_t s = begin; s < end; ++s) {
@@ -163,6 +195,12 @@ void AttendRow(const SparseAttentionParams& params, const AttentionSegment& segm
     bf16* out = params.out + first + int64_t{h} * dim;
     for (int32_t c = 0; c < dim; ++c) out[c] = ToBf16(sum[c] / denominator);
   }
+}
+
+const AttentionSegment& SegmentOf(const SparseAttentionParams& params, int32_t t) {
+  const AttentionSegment* segment = params.segments;
+  while (t >= segment->row_end) ++segment;
+  return *segment;
 }
 
 }  // namespace
