@@ -10,7 +10,6 @@
 #include "base/log.h"
 #include "base/thread_pool.h"
 #include "engine/loaded_engine.h"
-#include "kernels/cpu/features.h"
 #include "model/golden_check.h"
 
 namespace deepinfer {

@@ -5,7 +5,6 @@
 
 #include "base/log.h"
 #include "base/progress.h"
-#include "kernels/cpu/features.h"
 #include "model/hf_cache.h"
 #include "model/kv_shape.h"
 #include "tokens/engram_classes.h"

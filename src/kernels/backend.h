@@ -30,6 +30,9 @@ inline constexpr int kMaxVariants = 16;
 VariantId RegisterVariant(std::string_view name, VariantId parent);
 // Errors: kInvalidArgument listing the names there are.
 StatusOr<VariantId> FindVariant(std::string_view name);
+// The variant to run by name: "auto" and "cpu" are the fastest that this processor runs.
+// Errors: as FindVariant; kFailedPrecondition naming the instruction sets that the processor lacks.
+StatusOr<VariantId> ChooseVariant(std::string_view name);
 std::vector<std::string> VariantNames();
 VariantId VariantParent(VariantId variant);  // -1 for the oracle
 

@@ -59,4 +59,6 @@ StatusOr<VariantId> ChooseVariant(std::string_view name, const CpuFeatures& cpu)
                             "ref runs everywhere and is slow");
 }
 
+StatusOr<VariantId> ChooseVariant(std::string_view name) { return ChooseVariant(name, ThisCpu()); }
+
 }  // namespace deepinfer

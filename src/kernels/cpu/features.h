@@ -22,9 +22,7 @@ const CpuFeatures& ThisCpu();
 // runs. Variants of accelerators need what their parent needs.
 std::string MissingFeatures(VariantId variant, const CpuFeatures& cpu = ThisCpu());
 
-// "auto" and "cpu" are the fastest variant that runs on `cpu`; any other name is that variant.
-// Errors: kInvalidArgument for an unknown name, kFailedPrecondition naming what the processor
-// lacks.
-StatusOr<VariantId> ChooseVariant(std::string_view name, const CpuFeatures& cpu = ThisCpu());
+// ChooseVariant of kernels/backend.h for another processor.
+StatusOr<VariantId> ChooseVariant(std::string_view name, const CpuFeatures& cpu);
 
 }  // namespace deepinfer
