@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Does a CUDA build find, load on and compute on a machine with NVIDIA GPUs? In two steps, so that it
-# can be built on one machine and run on another that has GPUs and no compiler:
+# Does a CUDA build find, load on and compute on a machine with NVIDIA GPUs? In two steps, so that
+# it can be built on one machine and run on another that has GPUs and no compiler:
 #   tools/gpu_check.sh bundle   builds, and gathers programs and their libraries in build/gpu_bundle
 #   tools/gpu_check.sh run      runs them from there; closes with `N passed, N failed`
 set -uo pipefail
@@ -10,8 +10,8 @@ bundle=build/gpu_bundle
 make_bundle() {
   DEEPINFER_ACCELERATOR=nvidia ./build.sh deepinfer device_test make_tiny || return
   rm -rf "$bundle" && mkdir -p "$bundle/lib" || return
-  cp build/nvidia/src/{apps/deepinfer,kernels/device_test} build/nvidia/tools/tiny/make_tiny "$bundle" ||
-    return
+  cp build/nvidia/src/{apps/deepinfer,kernels/device_test} build/nvidia/tools/tiny/make_tiny \
+    "$bundle" || return
   strip "$bundle"/{deepinfer,device_test,make_tiny}
   # Their libraries, the C library and its loader among them: the other machine's may be older.
   ldd "$bundle"/{deepinfer,device_test,make_tiny} | grep -o '/[^ ]*' | sort -u | grep '\.so' |

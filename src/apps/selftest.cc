@@ -1,4 +1,5 @@
-// `deepinfer selftest`: ops and vectors on this machine, or the model against a golden folder.
+// `deepinfer selftest`: ops and vectors on this machine, or the model against a golden folder; or a
+// run of the model written as such a folder.
 #include <algorithm>
 
 #include "apps/answer_collector.h"
@@ -11,6 +12,8 @@
 #include "base/thread_pool.h"
 #include "engine/loaded_engine.h"
 #include "model/golden_check.h"
+#include "model/golden_data.h"
+#include "model/golden_output.h"
 
 namespace deepinfer {
 namespace {
@@ -83,11 +86,12 @@ Report CheckMachine(ThreadPool& threads) {
   return report;
 }
 
+constexpr char kScratch[] = "/memory of deepinfer selftest";  // a folder of a ScratchDisk
+
 StatusOr<Report> CheckGolden(Disk& disk, const std::string& folder, const Backend& backend) {
-  const std::string work = "/memory of deepinfer selftest";
-  ScratchDisk scratch(disk, work);
+  ScratchDisk scratch(disk, kScratch);
   DI_ASSIGN_OR_RETURN(const GoldenReport golden,
-                      RunGoldenCheck(scratch, folder, {.backend = backend, .work_dir = work}));
+                      RunGoldenCheck(scratch, folder, {.backend = backend, .work_dir = kScratch}));
   Report report{.not_run = golden.not_run};
   for (const GoldenFigure& f : golden.figures) {
     report.lines.push_back({f.name, "", f.measured, f.limit, f.at_least, f.pass()});
@@ -95,10 +99,29 @@ StatusOr<Report> CheckGolden(Disk& disk, const std::string& folder, const Backen
   return report;
 }
 
+// prompt_of: a golden folder whose prompt is taken; empty: a random prompt.
+Status WriteGolden(Disk& disk, const std::string& folder, const std::string& prompt_of,
+                   GoldenRecordOptions options) {
+  std::string prompt = StrCat(options.num_prompt_tokens, " prompt tokens of seed ", options.seed);
+  if (!prompt_of.empty()) {
+    DI_ASSIGN_OR_RETURN(const auto data,
+                        GoldenData::Open(disk, prompt_of + "/outputs.safetensors"));
+    const auto ids = data->Get<int32_t>("prompt_ids");
+    options.prompt.assign(ids.begin(), ids.end());
+    prompt = StrCat("the ", ids.size(), " prompt tokens of ", prompt_of);
+  }
+  ScratchDisk scratch(disk, kScratch);
+  options.work_dir = kScratch;
+  DI_ASSIGN_OR_RETURN(const int64_t num_tensors, RecordGolden(scratch, folder, options));
+  return WriteStdout(
+      StrCat(folder, "/outputs.safetensors: ", num_tensors, " tensors, ", prompt, "\n"));
+}
+
 }  // namespace
 
 StatusOr<int> RunSelftestCommand(const CommandContext& context) {
-  std::string golden, variant = "auto", log_level = "info";
+  std::string golden, record, prompt_of, variant = "auto", log_level = "info";
+  GoldenRecordOptions recording;
   int32_t num_threads = 0;
   bool json = false;
   OptionSet options("selftest",
@@ -108,9 +131,25 @@ StatusOr<int> RunSelftestCommand(const CommandContext& context) {
                .help = "a folder with checkpoint/, tensors.tsv and outputs.safetensors",
                .unit = "DIR"},
               &golden);
+  options.Add({.flag = "record",
+               .help = "compare nothing: run DIR/checkpoint on a prompt and 24 greedy steps, "
+                       "and write DIR/outputs.safetensors as --golden reads it",
+               .unit = "DIR"},
+              &record);
+  options.Add({.flag = "seed", .help = "of a random prompt, with --record"}, &recording.seed);
+  options.Add({.flag = "prompt-tokens",
+               .help = "length of a random prompt, with --record",
+               .unit = "tokens",
+               .min = kMinGoldenPrompt,
+               .max = 1 << 16},
+              &recording.num_prompt_tokens);
+  options.Add({.flag = "prompt-of",
+               .help = "with --record: take the prompt of this golden folder, not a random one",
+               .unit = "DIR"},
+              &prompt_of);
   options.Add({.flag = "json", .help = "one JSON object instead of a table"}, &json);
   options.Add({.flag = "variant",
-               .help = "form of the ops, with --golden",
+               .help = "form of the ops, with --golden and --record",
                .choices = {"auto", "cpu", "avx2", "avx512", "ref"}},
               &variant);
   options.Add(
@@ -119,15 +158,24 @@ StatusOr<int> RunSelftestCommand(const CommandContext& context) {
   AddLogOption(options, &log_level);
   if (const auto code = ParseOptions(options, context)) return *code;
   ApplyLogLevel(log_level);
+  if (!golden.empty() && !record.empty()) {
+    return InvalidArgument("--golden and --record: one at a time, first record, then compare");
+  }
+  const bool runs_model = !golden.empty() || !record.empty();
   DI_ASSIGN_OR_RETURN(const VariantId id, ChooseVariant(variant));
 
   ThreadPool threads(num_threads > 0 ? num_threads : NumUsableCpus());
   Report report;
-  if (golden.empty()) {
+  if (!runs_model) {
     report = CheckMachine(threads);
   } else {
-    DI_ASSIGN_OR_RETURN(report,
-                        CheckGolden(context.disk, golden, {.variant = id, .threads = &threads}));
+    const Backend backend = {.variant = id, .threads = &threads};
+    if (!record.empty()) {
+      recording.backend = backend;
+      DI_RETURN_IF_ERROR(WriteGolden(context.disk, record, prompt_of, recording));
+      return kExitOk;
+    }
+    DI_ASSIGN_OR_RETURN(report, CheckGolden(context.disk, golden, backend));
   }
   DI_RETURN_IF_ERROR(WriteStdout(json ? Json(report) : Text(report)));
   return report.pass() ? kExitOk : kExitFailed;

@@ -27,6 +27,11 @@ TEST(Status, CarriesCodeAndLine) {
   EXPECT_EQ(MessageOf(status), "a/b: no such file, 2 were looked at");
 }
 
+TEST(Status, MessagesAreOneLineWhateverTheyQuote) {
+  EXPECT_EQ(MessageOf(NotFound("a\nb\t\x1b[2J\x7f\r", std::string(1, '\0'), "\u00e9")),
+            "a\\nb\\t\\x1b[2J\\x7f\\x0d\\x00\u00e9");
+}
+
 TEST(Status, AnnotateKeepsTheCodeAndLeavesOkAlone) {
   const Status status = Annotate(DataLoss("byte 3"), "shard ", 7);
   EXPECT_EQ(status.code(), StatusCode::kDataLoss);

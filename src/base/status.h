@@ -22,9 +22,11 @@ using StatusCode = absl::StatusCode;
 
 inline Status OkStatus() { return Status(); }
 
-// absl's string_view is a type of its own in older releases, so text enters and leaves here.
+// absl's string_view is a type of its own in older releases, so text enters and leaves here. What a
+// message quotes cannot break its line.
 inline Status MakeStatus(StatusCode code, std::string_view message) {
-  return Status(code, absl::string_view(message.data(), message.size()));
+  const std::string line = OneLine(message);
+  return Status(code, absl::string_view(line.data(), line.size()));
 }
 inline std::string MessageOf(const Status& status) {
   return std::string(status.message().data(), status.message().size());

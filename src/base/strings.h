@@ -35,6 +35,23 @@ std::string StrCat(const Args&... args) {
   return out;
 }
 
+// The text with its control characters written as \n, \t or \x1b, for messages that quote files.
+inline std::string OneLine(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == '\n' || c == '\t') {
+      out += c == '\n' ? "\\n" : "\\t";
+    } else if (byte < 0x20 || byte == 0x7f) {
+      constexpr char kHex[] = "0123456789abcdef";
+      out += {'\\', 'x', kHex[byte >> 4], kHex[byte & 15]};
+    } else {
+      out += c;
+    }
+  }
+  return out;
+}
+
 // Joins the elements of a container with a separator: Join({1, 2}, ", ") -> "1, 2"
 template <typename Container>
 std::string Join(const Container& items, std::string_view separator) {

@@ -14,7 +14,8 @@ namespace {
 using nlohmann::json;
 
 constexpr std::string_view kSupported = "supported: model_type deepseek_v41 (DeepSeek-V4.1-Flash)";
-constexpr int64_t kMaxWidth = 1 << 20;  // of any matrix side but the vocabulary
+// Of any matrix side but the vocabulary. All bytes of a model then fit into 64 bits.
+constexpr int64_t kMaxWidth = 1 << 18;
 constexpr int64_t kMaxLayers = 1024;
 constexpr int64_t kMaxTokens = 1 << 24;  // vocabulary rows
 constexpr double kMaxNumber = 1e12;

@@ -1,5 +1,6 @@
 #include "model/config_check.h"
 
+#include "kernels/kv_layout.h"
 #include "model/engram_hash.h"
 
 namespace deepinfer {
@@ -223,6 +224,24 @@ Status CheckDraft(const ModelConfig& c) {
                            c.num_hidden_layers);
 }
 
+// The list of all tensors is kept in memory, and places inside a KV page are 32-bit.
+Status CheckTotals(const ModelConfig& c) {
+  constexpr int64_t kMaxExperts = 1 << 18;  // DeepSeek-V4.1-Flash has 17 thousand
+  const int64_t blocks = int64_t{c.num_hidden_layers} + c.num_nextn_predict_layers;
+  const int64_t experts = blocks * std::max(c.n_routed_experts, c.dspark_n_routed_experts);
+  if (experts > kMaxExperts) {
+    return InvalidArgument("n_routed_experts: ", experts, " experts in ", blocks,
+                           " layers, at most ", kMaxExperts, " are supported");
+  }
+  const int64_t page_rows = std::ssize(c.kv_source_layer_ids) * kTokensPerPage;
+  if (page_rows * (int64_t{c.head_dim} + c.index_head_dim) > INT32_MAX) {
+    return InvalidArgument("head_dim ", c.head_dim, " and index_head_dim ", c.index_head_dim,
+                           " over ", c.kv_source_layer_ids.size(),
+                           " kv_source_layer_ids: a KV page may take 2^31 - 1 bytes at most");
+  }
+  return OkStatus();
+}
+
 Status CheckVision(const VisionConfig& v) {
   if (v.hidden_size % v.num_attention_heads != 0 ||
       v.hidden_size / v.num_attention_heads % 4 != 0) {
@@ -240,6 +259,7 @@ Status CheckModelConfig(const ModelConfig& config) {
   DI_RETURN_IF_ERROR(CheckRope(config));
   DI_RETURN_IF_ERROR(CheckExperts(config));
   DI_RETURN_IF_ERROR(CheckLayers(config));
+  DI_RETURN_IF_ERROR(CheckTotals(config));
   DI_RETURN_IF_ERROR(CheckCandidates(config));
   DI_RETURN_IF_ERROR(CheckEngram(config));
   DI_RETURN_IF_ERROR(CheckTokenIds(config));

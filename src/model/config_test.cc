@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/disk.h"
+#include "model/config_check.h"
 #include "model/testing/tiny_checkpoint.h"
 
 namespace deepinfer {
@@ -118,7 +119,7 @@ TEST(ModelConfig, UnknownKeysAreErrorsOnlyWhenStrict) {
 TEST(ModelConfig, FaultsNameTheKeyTheExpectedAndTheFound) {
   EXPECT_HAS(
       RefusalOf("\"hidden_size\": 128", "\"hidden_size\": \"big\""),
-      "config.json: text_config.hidden_size: expected an integer in [1, 1048576], found \"big\"");
+      "config.json: text_config.hidden_size: expected an integer in [1, 262144], found \"big\"");
   EXPECT_HAS(RefusalOf("\"index_topk\": 8,", ""), "text_config.index_topk: missing");
   EXPECT_HAS(RefusalOf("\"kv_source_layer_ids\": [\n   2,", "\"kv_source_layer_ids\": [\n   -2,"),
              "kv_source_layer_ids[0]: expected an integer in [0, 1024], found -2");
@@ -128,6 +129,34 @@ TEST(ModelConfig, FaultsNameTheKeyTheExpectedAndTheFound) {
              "expected \"sqrtsoftplus\" (the only value supported), found \"sigmoid\"");
   EXPECT_HAS(RefusalOf("\"vocab_size\": 512", "\"vocab_size\": 1e99"), "vocab_size: expected");
   EXPECT_HAS(RefusalOf("\"text_config\": {", "\"text_config\": {,"), "not JSON: broken at byte");
+}
+
+TEST(ModelConfig, WhatTheFileHoldsCannotBreakTheReader) {
+  const auto vocab = [](const std::string& value) {
+    return RefusalOf("\"vocab_size\": 512", StrCat("\"vocab_size\": ", value));
+  };
+  EXPECT_HAS(vocab("1e999"), "config.json: a number is too large for 64-bit floating point");
+  const std::string deep(400'000, '[');
+  EXPECT_HAS(vocab(deep + std::string(400'000, ']')), "config.json: nested deeper than 256 levels");
+  EXPECT_HAS(vocab("\"" + deep + "\""), "vocab_size: expected");
+  // Cut between characters.
+  EXPECT_HAS(vocab("\"a\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\""),
+             "found \"a\\u00e9\\u00e9");
+}
+
+TEST(ModelConfig, TotalsAreBounded) {
+  EXPECT_HAS(RefusalOf("\"n_routed_experts\": 8", "\"n_routed_experts\": 65536"),
+             "n_routed_experts: 720896 experts in 11 layers, at most 262144 are supported");
+  ModelConfig config = ParseModelConfig(TinyConfig(), "config.json").value();
+  config.head_dim = 65536;
+  EXPECT_TRUE(CheckModelConfig(config).ok()) << CheckModelConfig(config);
+  config.num_hidden_layers = 1000;
+  config.compress_ratios.assign(1003, 1);
+  config.kv_source_layer_ids.clear();
+  for (int32_t layer = 0; layer < 1000; ++layer) config.kv_source_layer_ids.push_back(layer);
+  config.index_source_layer_ids = config.kv_source_layer_ids;
+  std::fill(config.compress_ratios.end() - 3, config.compress_ratios.end(), 0);
+  EXPECT_HAS(MessageOf(CheckModelConfig(config)), "a KV page may take 2^31 - 1 bytes at most");
 }
 
 TEST(ModelConfig, WholeNumbersMayBeSpelledAsFractions) {

@@ -4,15 +4,10 @@
 
 #include <nlohmann/json.hpp>
 
-#include "kernels/kv_records/kv_records.h"
-#include "model/checkpoint.h"
 #include "model/golden_data.h"
+#include "model/golden_folder.h"
 #include "model/golden_recorder.h"
 #include "model/json_object.h"
-#include "model/kv_shape.h"
-#include "model/model.h"
-#include "model/packed_weights.h"
-#include "model/synthetic_checkpoint.h"
 
 namespace deepinfer {
 namespace {
@@ -66,41 +61,9 @@ class GoldenRun {
   }
 
  private:
-  struct Pass {  // a sequence in the making
-    std::vector<int32_t> tokens;
-    std::unique_ptr<PagePool> pool;
-    std::unique_ptr<SequenceKv> kv;
-    std::vector<uint8_t> image_mask;
-    std::vector<const bf16*> image_rows;
-  };
-
   Model MakeModel(IndexScores scores) const {
     return Model(config_, weights_, classes_,
                  {.backend = options_.backend, .index_scores = scores});
-  }
-
-  Pass MakePass(const Model& model, std::vector<int32_t> tokens) const {
-    Pass pass;
-    const auto pages = static_cast<int32_t>(tokens.size()) / kTokensPerPage + 1;
-    pass.pool = std::make_unique<PagePool>(model.kv_shape().layout.page_bytes, pages);
-    pass.kv = std::make_unique<SequenceKv>(model.kv_shape(), pass.pool.get());
-    CHECK(pass.kv->Reserve(static_cast<int64_t>(tokens.size())).ok());
-    pass.tokens = std::move(tokens);
-    return pass;
-  }
-
-  std::span<const float> Run(Model& model, Pass& pass, int32_t begin, int32_t end,
-                             ForwardObserver* observer) const {
-    ForwardBatch batch;
-    batch.segments.push_back(
-        {.kv = pass.kv.get(),
-         .tokens = pass.tokens.data(),
-         .image_mask = pass.image_mask.empty() ? nullptr : pass.image_mask.data(),
-         .image_rows = pass.image_rows.empty() ? nullptr : pass.image_rows.data() + begin,
-         .begin = begin,
-         .end = end,
-         .logits_begin = begin});
-    return model.Forward(batch, observer);
   }
 
   std::vector<int32_t> PromptAnd(const std::string& prompt, const std::string& decode) const {
@@ -129,17 +92,17 @@ class GoldenRun {
 
   void LayerByLayer() {
     Model model = MakeModel(IndexScores::kOfficial);
-    Pass pass = MakePass(model, PromptAnd("prompt_ids", "official.decode_tokens"));
+    GoldenSequence sequence(model, PromptAnd("prompt_ids", "official.decode_tokens"));
     GoldenRecorder recorder(config_, data_, GoldenFeed::kStreams, "official");
     const int32_t length = PromptLength();
     recorder.Begin("", -1);
-    Run(model, pass, 0, length, &recorder);
-    Records(pass, length);
+    sequence.Run(0, length, &recorder);
+    Records(sequence, length);
     for (int32_t step = 0; step < DecodeSteps(); ++step) {
       recorder.Begin("", step);
-      Run(model, pass, length + step, length + step + 1, &recorder);
+      sequence.Run(length + step, length + step + 1, &recorder);
     }
-    LastRecords(pass, length + DecodeSteps());
+    LastRecords(sequence, length + DecodeSteps());
 
     AtMost("engram rows, different", static_cast<double>(recorder.engram_row_mismatches), 0);
     if (recorder.engram_out.total > 0) {
@@ -169,38 +132,25 @@ class GoldenRun {
     return count;
   }
 
-  int64_t DifferentSwa(const Pass& pass, int32_t ring, int32_t position,
-                       std::span<const float> want) const {
-    std::vector<float> row(want.size());
-    const int64_t bytes = SwaRecordBytes(config_.head_dim);
-    DecodeSwaRecord(pass.kv->Ring(ring) + position % pass.kv->shape().ring_rows * bytes,
-                    config_.head_dim, row.data());
-    return Different(row, want);
+  static int64_t DifferentSwa(const GoldenSequence& sequence, int32_t ring, int32_t position,
+                              std::span<const float> want) {
+    return Different(sequence.SwaRow(ring, position), want);
   }
 
-  int64_t DifferentEntry(const Pass& pass, int32_t layer, int32_t entry, bool index,
-                         std::span<const float> want) const {
-    const PagedSource source = pass.kv->Source(KvSourceIndex(config_, layer));
-    std::vector<float> row(want.size());
-    if (index) {
-      DecodeIndexKey(source.IndexKey(entry, config_.index_head_dim),
-                     source.IndexScale(entry, config_.index_head_dim), config_.index_head_dim,
-                     row.data());
-    } else {
-      DecodeGlobalRecord(source.GlobalRecord(entry, config_.head_dim), config_.head_dim,
-                         row.data());
-    }
-    return Different(row, want);
+  static int64_t DifferentEntry(const GoldenSequence& sequence, int32_t layer, int32_t entry,
+                                bool index, std::span<const float> want) {
+    return Different(index ? sequence.IndexKey(layer, entry) : sequence.GlobalEntry(layer, entry),
+                     want);
   }
 
   // Stored rows [n, dim] against entries first, first + 1, ...
-  int64_t DifferentEntries(const Pass& pass, int32_t layer, const std::string& name, bool index,
-                           int32_t first) const {
+  int64_t DifferentEntries(const GoldenSequence& sequence, int32_t layer, const std::string& name,
+                           bool index, int32_t first) const {
     const auto stored = data_.Get<float>(name);
     const auto dim = static_cast<size_t>(index ? config_.index_head_dim : config_.head_dim);
     int64_t count = 0;
     for (size_t i = 0; i * dim < stored.size(); ++i) {
-      count += DifferentEntry(pass, layer, first + static_cast<int32_t>(i), index,
+      count += DifferentEntry(sequence, layer, first + static_cast<int32_t>(i), index,
                               stored.subspan(i * dim, dim));
     }
     return count;
@@ -208,20 +158,20 @@ class GoldenRun {
 
   // KV made from the stored streams of the prompt. A ring longer than its window still holds the
   // rows asked for only if the prompt is short; otherwise the row is gone and not counted.
-  void Records(const Pass& pass, int32_t length) {
+  void Records(const GoldenSequence& sequence, int32_t length) {
     int64_t global = 0, index = 0, swa = 0;
     for (const int32_t layer : config_.kv_source_layer_ids) {
-      global += DifferentEntries(pass, layer, StrCat("global_kv.", layer), false, 0);
-      index += DifferentEntries(pass, layer, StrCat("index_key.", layer), true, 0);
+      global += DifferentEntries(sequence, layer, StrCat("global_kv.", layer), false, 0);
+      index += DifferentEntries(sequence, layer, StrCat("index_key.", layer), true, 0);
     }
     const auto dim = static_cast<size_t>(config_.head_dim);
     const auto seventh = data_.Get<float>("swa_row7"), last = data_.Get<float>("swa_row_last");
     for (int32_t layer = 0; layer < config_.num_hidden_layers; ++layer) {
       const size_t at = static_cast<size_t>(layer) * dim;
-      if (length - pass.kv->shape().ring_rows <= 7) {
-        swa += DifferentSwa(pass, layer, 7, seventh.subspan(at, dim));
+      if (length - sequence.kv().shape().ring_rows <= 7) {
+        swa += DifferentSwa(sequence, layer, 7, seventh.subspan(at, dim));
       }
-      swa += DifferentSwa(pass, layer, length - 1, last.subspan(at, dim));
+      swa += DifferentSwa(sequence, layer, length - 1, last.subspan(at, dim));
     }
     AtMost("global KV, first entries, different values", static_cast<double>(global),
            limits_.records);
@@ -230,12 +180,14 @@ class GoldenRun {
     AtMost("SWA rows, different values", static_cast<double>(swa), limits_.records);
   }
 
-  void LastRecords(const Pass& pass, int32_t length) {
+  void LastRecords(const GoldenSequence& sequence, int32_t length) {
     int64_t global = 0, index = 0;
     for (const int32_t layer : config_.kv_source_layer_ids) {
       const int32_t entries = length / config_.ratio(layer);
-      global += DifferentEntries(pass, layer, StrCat("global_kv_last.", layer), false, entries - 2);
-      index += DifferentEntries(pass, layer, StrCat("index_key_last.", layer), true, entries - 2);
+      global +=
+          DifferentEntries(sequence, layer, StrCat("global_kv_last.", layer), false, entries - 2);
+      index +=
+          DifferentEntries(sequence, layer, StrCat("index_key_last.", layer), true, entries - 2);
     }
     AtMost("global KV after decode, different values", static_cast<double>(global),
            limits_.records);
@@ -246,7 +198,7 @@ class GoldenRun {
     const auto dim = static_cast<size_t>(config_.head_dim);
     int64_t draft = 0;
     for (int32_t i = 0; i < config_.num_nextn_predict_layers; ++i) {
-      draft += DifferentSwa(pass, config_.num_hidden_layers + i, length - 1,
+      draft += DifferentSwa(sequence, config_.num_hidden_layers + i, length - 1,
                             stored.subspan(static_cast<size_t>(i) * dim, dim));
     }
     AtMost("draft KV rows, different values", static_cast<double>(draft), limits_.records);
@@ -281,14 +233,14 @@ class GoldenRun {
 
   void EndToEnd(const std::string& run, IndexScores scores, GoldenFeed feed) {
     Model model = MakeModel(scores);
-    Pass pass = MakePass(model, PromptAnd("prompt_ids", run + ".decode_tokens"));
+    GoldenSequence sequence(model, PromptAnd("prompt_ids", run + ".decode_tokens"));
     GoldenRecorder recorder(config_, data_, feed, run);
     const bool injected = feed == GoldenFeed::kSelections;
     const double limit = injected ? limits_.injected : limits_.free;
     const std::string name = StrCat(run, injected ? ", selections given" : ", free");
     const int32_t length = PromptLength();
     recorder.Begin("", -1);
-    const std::span<const float> prompt = Run(model, pass, 0, length, &recorder);
+    const std::span<const float> prompt = sequence.Run(0, length, &recorder);
     std::string stored = run + ".prompt_logits";
     if (!data_.Has(stored)) stored += "_tail32";
     const auto want = data_.Get<float>(stored);
@@ -297,7 +249,7 @@ class GoldenRun {
     std::vector<float> steps;
     for (int32_t step = 0; step < DecodeSteps(); ++step) {
       recorder.Begin("", step);
-      const auto row = Run(model, pass, length + step, length + step + 1, &recorder);
+      const auto row = sequence.Run(length + step, length + step + 1, &recorder);
       steps.insert(steps.end(), row.begin(), row.end());
     }
     CompareLogits(name + ", decode", steps, data_.Get<float>(run + ".decode_logits"), limit);
@@ -306,7 +258,7 @@ class GoldenRun {
   // The draft from the stored main_hidden and anchors; each position continues from the stored ids.
   void DraftAlone() {
     Model model = MakeModel(IndexScores::kOfficial);
-    Pass pass = MakePass(model, PromptAnd("prompt_ids", "official.decode_tokens"));
+    GoldenSequence sequence(model, PromptAnd("prompt_ids", "official.decode_tokens"));
     const int32_t length = PromptLength(), block = config_.dspark_block_size;
     const auto hidden = data_.Get<bf16>("main_hidden");
     const auto anchors = data_.Get<int32_t>("official.decode_tokens");
@@ -321,11 +273,11 @@ class GoldenRun {
     int64_t wrong = 0;
     double confidence_error = 0;
     std::vector<float> got_full, want_full;
-    model.WriteDraftRows(pass.kv.get(), 0, length, hidden.data());
+    model.WriteDraftRows(&sequence.kv(), 0, length, hidden.data());
     for (int32_t step = 0; step < DecodeSteps(); ++step) {
       const int32_t position = length + step;
-      model.WriteDraftRows(pass.kv.get(), position, 1, hidden.data() + position * width);
-      const DraftRequest request = {pass.kv.get(), anchors[static_cast<size_t>(step) + 1],
+      model.WriteDraftRows(&sequence.kv(), position, 1, hidden.data() + position * width);
+      const DraftRequest request = {&sequence.kv(), anchors[static_cast<size_t>(step) + 1],
                                     position + 1};
       const auto full_at =
           std::find(full_steps.begin(), full_steps.end(), step) - full_steps.begin();
@@ -359,12 +311,12 @@ class GoldenRun {
   // delimiters.
   void ImageSpan() {
     Model model = MakeModel(IndexScores::kOfficial);
-    Pass pass = MakePass(model, PromptAnd("vl.ids", "vl.decode_tokens"));
+    GoldenSequence sequence(model, PromptAnd("vl.ids", "vl.decode_tokens"));
     const auto types = data_.Get<int32_t>("vl.types");
     const bf16* aligner = data_.Get<bf16>("vl.aligner").data();
     const auto length = static_cast<int32_t>(types.size());
     for (const int32_t type : types) {
-      pass.image_mask.push_back(type >= 0 ? 1 : 0);
+      sequence.image_mask.push_back(type >= 0 ? 1 : 0);
       const bf16* row = nullptr;
       if (type == 0) row = weights_.image_start;
       if (type == 2) row = weights_.image_newline;
@@ -373,20 +325,20 @@ class GoldenRun {
         row = aligner;
         aligner += config_.hidden_size;
       }
-      pass.image_rows.push_back(row);
+      sequence.image_rows.push_back(row);
     }
-    pass.image_mask.resize(pass.tokens.size(), 0);
-    pass.image_rows.resize(pass.tokens.size(), nullptr);
+    sequence.image_mask.resize(sequence.tokens.size(), 0);
+    sequence.image_rows.resize(sequence.tokens.size(), nullptr);
 
     GoldenRecorder recorder(config_, data_, GoldenFeed::kSelections, "official");
     recorder.Begin("vl.", -1);
-    CompareLogits("image span, selections given, prefill", Run(model, pass, 0, length, &recorder),
+    CompareLogits("image span, selections given, prefill", sequence.Run(0, length, &recorder),
                   data_.Get<float>("vl.logits"), limits_.injected);
     std::vector<float> steps;
     const auto want = data_.Get<float>("vl.decode_logits");
     for (int32_t step = 0; steps.size() < want.size(); ++step) {
       recorder.Begin("vl.", step);
-      const auto row = Run(model, pass, length + step, length + step + 1, &recorder);
+      const auto row = sequence.Run(length + step, length + step + 1, &recorder);
       steps.insert(steps.end(), row.begin(), row.end());
     }
     CompareLogits("image span, selections given, decode", steps, want, limits_.injected);
@@ -403,49 +355,11 @@ class GoldenRun {
   GoldenReport& report_;
 };
 
-StatusOr<std::vector<int32_t>> ReadClasses(Disk& disk, const std::string& path) {
-  DI_ASSIGN_OR_RETURN(const std::string bytes, disk.ReadText(path));
-  std::vector<int32_t> classes(bytes.size() / sizeof(int32_t));
-  std::memcpy(classes.data(), bytes.data(), classes.size() * sizeof(int32_t));
-  return classes;
-}
-
-// Reads a JSON object file. Errors name the file.
-StatusOr<nlohmann::json> ReadJson(Disk& disk, const std::string& path) {
-  DI_ASSIGN_OR_RETURN(const std::string text, disk.ReadText(path));
-  nlohmann::json json;
-  DI_RETURN_IF_ERROR(ParseJsonText(text, path, &json));
-  if (!json.is_object()) return InvalidArgument(path, ": an object was expected");
-  return json;
-}
-
-// Writes the folder's checkpoint to work_dir from tensors.tsv, or, without one, by the generator's
-// own plan.
-Status Generate(Disk& disk, const std::string& golden_dir, const GoldenOptions& options) {
-  const SyntheticOptions synthetic = {.pool = options.backend.threads};
-  if (disk.IsFile(golden_dir + "/tensors.tsv")) {
-    return WriteGoldenCheckpoint(disk, golden_dir, options.work_dir, synthetic).status();
-  }
-  const std::string path = golden_dir + "/checkpoint/generator.json";
-  DI_ASSIGN_OR_RETURN(const nlohmann::json json, ReadJson(disk, path));
-  Status status;
-  JsonObject generator(json, path, &status);
-  int64_t seed = 0;
-  std::string digest;
-  generator.Read("seed", &seed, 0, INT64_MAX);
-  generator.Read("sha256_of_sorted_tensor_sha256", &digest);
-  DI_RETURN_IF_ERROR(status);
-  DI_ASSIGN_OR_RETURN(const std::string config,
-                      disk.ReadText(golden_dir + "/checkpoint/config.json"));
-  return WriteSyntheticCheckpoint(disk, config, static_cast<uint64_t>(seed), options.work_dir,
-                                  {.pool = options.backend.threads, .expected_digest = digest})
-      .status();
-}
-
 StatusOr<GoldenLimits> ReadLimits(Disk& disk, const std::string& path) {
   GoldenLimits limits;
   if (!disk.IsFile(path)) return limits;
-  DI_ASSIGN_OR_RETURN(const nlohmann::json json, ReadJson(disk, path));
+  nlohmann::json json;
+  DI_RETURN_IF_ERROR(ReadJsonObject(disk, path, &json));
   Status status;
   JsonObject object(json, path, &status);
   const std::pair<const char*, double*> keys[] = {
@@ -474,23 +388,11 @@ StatusOr<GoldenReport> RunGoldenCheck(Disk& disk, const std::string& golden_dir,
   DI_ASSIGN_OR_RETURN(const GoldenLimits limits, ReadLimits(disk, golden_dir + "/limits.json"));
   DI_ASSIGN_OR_RETURN(const std::unique_ptr<GoldenData> data,
                       GoldenData::Open(disk, golden_dir + "/outputs.safetensors"));
-  std::string directory = golden_dir + "/checkpoint";
-  if (!disk.IsFile(directory + "/model.safetensors.index.json")) {
-    DI_RETURN_IF_ERROR(Generate(disk, golden_dir, options));
-    directory = options.work_dir;
-  }
-  DI_ASSIGN_OR_RETURN(const std::unique_ptr<Checkpoint> checkpoint,
-                      Checkpoint::Open(disk, directory));
-  std::vector<int32_t> classes;
-  if (!checkpoint->config().engram_layer_ids.empty()) {
-    DI_ASSIGN_OR_RETURN(classes, ReadClasses(disk, directory + "/engram_classes.bin"));
-  }
-  DI_ASSIGN_OR_RETURN(
-      const std::unique_ptr<PackedWeights> packed,
-      PackedWeights::Pack(checkpoint->weights(), {.pool = options.backend.threads}));
+  DI_ASSIGN_OR_RETURN(GoldenFolder folder, OpenGoldenFolder(disk, golden_dir, options.work_dir,
+                                                            options.backend.threads));
   GoldenReport report;
-  GoldenRun(checkpoint->config(), packed->weights(), std::move(classes), *data, options, limits,
-            report)
+  GoldenRun(folder.checkpoint->config(), folder.packed->weights(), std::move(folder.classes), *data,
+            options, limits, report)
       .All();
   return report;
 }

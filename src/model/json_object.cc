@@ -9,9 +9,12 @@ namespace {
 
 using nlohmann::json;
 
+constexpr int kMaxDepth = 256;  // printing a value takes stack for each level
+
 std::string ShortText(const json& value) {
   constexpr size_t kMaxChars = 60;
-  std::string text = value.dump(-1, ' ', false, json::error_handler_t::replace);
+  // ASCII, so that it can be cut anywhere.
+  std::string text = value.dump(-1, ' ', true, json::error_handler_t::replace);
   if (text.size() > kMaxChars) text = text.substr(0, kMaxChars) + "...";
   return text;
 }
@@ -33,12 +36,27 @@ std::string RangeText(int64_t min, int64_t max) {
 }  // namespace
 
 Status ParseJsonText(std::string_view text, std::string_view where, nlohmann::json* out) {
+  bool too_deep = false;
+  const auto in_bounds = [&](int depth, json::parse_event_t, const json&) {
+    too_deep |= depth > kMaxDepth;
+    return !too_deep;
+  };
   try {
-    *out = json::parse(text);
-    return OkStatus();
+    *out = json::parse(text, in_bounds);
   } catch (const json::parse_error& error) {
     return InvalidArgument(where, ": not JSON: broken at byte ", error.byte, " of ", text.size());
+  } catch (const json::out_of_range&) {
+    return InvalidArgument(where, ": a number is too large for 64-bit floating point");
   }
+  if (too_deep) return InvalidArgument(where, ": nested deeper than ", kMaxDepth, " levels");
+  return OkStatus();
+}
+
+Status ReadJsonObject(Disk& disk, const std::string& path, nlohmann::json* out) {
+  DI_ASSIGN_OR_RETURN(const std::string text, disk.ReadText(path));
+  DI_RETURN_IF_ERROR(ParseJsonText(text, path, out));
+  if (!out->is_object()) return InvalidArgument(path, ": an object was expected");
+  return OkStatus();
 }
 
 bool JsonObject::Has(std::string_view key) const {

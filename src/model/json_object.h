@@ -12,12 +12,16 @@
 #include <string_view>
 #include <vector>
 
+#include "base/disk.h"
 #include "base/status.h"
 
 namespace deepinfer {
 
-// Errors: kInvalidArgument with the byte where the text stops being JSON.
+// Errors: kInvalidArgument with the byte where the text stops being JSON, for a number beyond F64's
+// range and for nesting deeper than 256 levels.
 Status ParseJsonText(std::string_view text, std::string_view where, nlohmann::json* out);
+// A file that holds one JSON object. Errors: as Disk::ReadText and ParseJsonText, naming the file.
+Status ReadJsonObject(Disk& disk, const std::string& path, nlohmann::json* out);
 
 class JsonObject {
  public:

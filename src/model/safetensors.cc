@@ -216,7 +216,7 @@ std::string ToLine(const TensorProblem& problem) {
   line += StrCat(": expected ", problem.expected, ", found ", problem.found);
   if (!problem.tensor.empty() && !problem.file.empty()) line += StrCat(", file ", problem.file);
   if (!problem.hint.empty()) line += StrCat("; ", problem.hint);
-  return line;
+  return OneLine(line);
 }
 
 StatusOr<std::vector<StoredTensor>> ReadSafetensorsHeader(const ReadableFile& source,

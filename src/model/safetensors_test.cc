@@ -68,6 +68,12 @@ TEST(SafetensorsHeader, RefusesBrokenHeadersInOneLine) {
              "does not have the 4 bytes");
 }
 
+TEST(SafetensorsHeader, NamesFromTheFileCannotBreakTheLine) {
+  EXPECT_HAS(RefusalOf(WithLength("{\"a\\nb\":1}")), "header entry a\\nb: not an object");
+  EXPECT_EQ(ToLine({.tensor = "a\nb", .expected = "x", .found = "y"}),
+            "a\\nb: expected x, found y");
+}
+
 TEST(SafetensorsHeader, RefusesOverlapsAndHoles) {
   const auto second_at = [](int begin) {
     return RefusalOf(

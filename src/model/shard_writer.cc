@@ -1,6 +1,8 @@
 #include "model/shard_writer.h"
 
+#include <algorithm>
 #include <map>
+#include <numeric>
 
 #include "base/check.h"
 
@@ -97,6 +99,19 @@ Status WritePayload(const std::vector<TensorSpec>& tensors, const Shard& shard,
   return OkStatus();
 }
 
+void SortForFile(const std::vector<TensorSpec>& tensors, Shard* shard) {
+  std::sort(shard->begin(), shard->end(), [&](size_t a, size_t b) {
+    return std::pair(-DtypeBytes(tensors[a].dtype), std::string_view(tensors[a].name)) <
+           std::pair(-DtypeBytes(tensors[b].dtype), std::string_view(tensors[b].name));
+  });
+}
+
+Status WriteSorted(const std::vector<TensorSpec>& tensors, const Shard& shard,
+                   const TensorBytesFn& bytes_of, ThreadPool* pool, WritableFile* file) {
+  DI_RETURN_IF_ERROR(WriteHeader(HeaderOf(tensors, shard), file));
+  return WritePayload(tensors, shard, bytes_of, pool, file);
+}
+
 }  // namespace
 
 StatusOr<WritableFile*> FileSet::Create(const std::string& path) {
@@ -122,6 +137,14 @@ Status FileSet::Commit() {
   return OkStatus();
 }
 
+Status WriteTensorFile(const std::vector<TensorSpec>& tensors, const TensorBytesFn& bytes_of,
+                       ThreadPool* pool, WritableFile* file) {
+  Shard all(tensors.size());
+  std::iota(all.begin(), all.end(), size_t{0});
+  SortForFile(tensors, &all);
+  return WriteSorted(tensors, all, bytes_of, pool, file);
+}
+
 Status WriteShards(const std::vector<TensorSpec>& tensors, const TensorBytesFn& bytes_of,
                    int num_shards, const std::string& directory, ThreadPool* pool, FileSet* files) {
   std::vector<Shard> shards = CutIntoShards(tensors, num_shards);
@@ -129,14 +152,10 @@ Status WriteShards(const std::vector<TensorSpec>& tensors, const TensorBytesFn& 
   int64_t total_bytes = 0;
   for (size_t s = 0; s < shards.size(); ++s) {
     Shard& shard = shards[s];
-    std::sort(shard.begin(), shard.end(), [&](size_t a, size_t b) {
-      return std::pair(-DtypeBytes(tensors[a].dtype), std::string_view(tensors[a].name)) <
-             std::pair(-DtypeBytes(tensors[b].dtype), std::string_view(tensors[b].name));
-    });
+    SortForFile(tensors, &shard);
     const std::string name = ShardName(s, shards.size());
     DI_ASSIGN_OR_RETURN(WritableFile* const file, files->Create(StrCat(directory, "/", name)));
-    DI_RETURN_IF_ERROR(WriteHeader(HeaderOf(tensors, shard), file));
-    DI_RETURN_IF_ERROR(WritePayload(tensors, shard, bytes_of, pool, file));
+    DI_RETURN_IF_ERROR(WriteSorted(tensors, shard, bytes_of, pool, file));
     for (const size_t i : shard) {
       file_of[tensors[i].name] = name;
       total_bytes += tensors[i].num_bytes();

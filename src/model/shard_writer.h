@@ -34,9 +34,13 @@ class FileSet {
 // Makes the stored bytes of tensor i. Called from the pool's threads, once per tensor.
 using TensorBytesFn = std::function<std::vector<uint8_t>(size_t tensor)>;
 
+// Appends one safetensors file of all `tensors`. Wider elements come first, then names ascend, so
+// that every tensor is aligned to its element size. `pool` may be null.
+Status WriteTensorFile(const std::vector<TensorSpec>& tensors, const TensorBytesFn& bytes_of,
+                       ThreadPool* pool, WritableFile* file);
+
 // Cuts `tensors` (in file order) into about `num_shards` equal shards, at layer borders only, and
-// writes them and model.safetensors.index.json into `directory`. Inside a shard wider elements come
-// first, then names ascend, so that every tensor is aligned to its element size.
+// writes them, each as WriteTensorFile, and model.safetensors.index.json into `directory`.
 Status WriteShards(const std::vector<TensorSpec>& tensors, const TensorBytesFn& bytes_of,
                    int num_shards, const std::string& directory, ThreadPool* pool, FileSet* files);
 

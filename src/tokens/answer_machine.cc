@@ -253,7 +253,7 @@ void AnswerMachine::EndValue() {
   where_ = Where::kCall;
   if (value_is_string_) {
     AppendJsonString(value_, call_.arguments);
-  } else if (ParseJson(value_).ok()) {
+  } else if (ParseJson(value_, kMaxJsonDepth - 1).ok()) {  // the arguments are a level of their own
     call_.arguments += value_;
   } else {
     Malformed("a parameter that is not a string is not JSON");
@@ -272,7 +272,7 @@ void AnswerMachine::LeaveCall() {
 }
 
 void AnswerMachine::Malformed(std::string_view problem) {
-  if (num_malformed_++ == 0) first_problem_ = problem;
+  if (num_malformed_++ == 0) first_problem_ = OneLine(problem);
   where_ = Where::kBadCall;
 }
 

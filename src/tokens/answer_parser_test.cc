@@ -243,6 +243,25 @@ TEST(AnswerParser, MalformedCallsAreDroppedAndCountedAndTheOthersStay) {
   }
 }
 
+TEST(AnswerParser, ReportedArgumentsCanBeReadAgainHoweverDeepTheyAre) {
+  const auto nested = [](size_t depth) {
+    return std::string(depth, '[') + std::string(depth, ']');
+  };
+  const ParsedAnswer answer =
+      ParseAllWays(Invoke("f", JsonParameter("k", nested(kMaxJsonDepth - 1))) +
+                       Invoke("g", JsonParameter("k", nested(kMaxJsonDepth))),
+                   false);
+  ASSERT_EQ(answer.calls.size(), 1u);
+  EXPECT_TRUE(ParseJson(answer.calls[0].arguments).ok());
+  EXPECT_EQ(answer.num_malformed, 1);
+}
+
+TEST(AnswerParser, TheFirstProblemIsOneLine) {
+  const std::string twice = TextParameter("a\nb", "1") + TextParameter("a\nb", "2");
+  EXPECT_EQ(ParseAllWays(Invoke("f", twice), false).first_problem,
+            "the parameter a\\nb occurs twice");
+}
+
 TEST(AnswerParser, TextAfterAMalformedCallStays) {
   const std::string open = Open("parameter name=\"k\" string=\"true\"");
   for (const std::string& bad :

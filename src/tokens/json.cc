@@ -5,6 +5,8 @@
 #include <nlohmann/json.hpp>
 #include <unordered_map>
 
+#include "tokens/utf8.h"
+
 namespace deepinfer {
 namespace {
 
@@ -44,6 +46,8 @@ class TreeBuilder {
  public:
   using Number = nlohmann::json;
 
+  explicit TreeBuilder(int max_depth) : max_depth_(max_depth) {}
+
   bool null() { return Place({}); }
   bool boolean(bool value) { return Place({.kind = JsonValue::Kind::kBool, .boolean = value}); }
   bool number_integer(Number::number_integer_t value) { return PlaceNumber(std::to_string(value)); }
@@ -72,7 +76,8 @@ class TreeBuilder {
     } else if (const size_t bracket = what.find("] "); bracket != what.npos) {
       what.remove_prefix(bracket + 2);
     }
-    error_ = StrCat("not JSON at byte ", position, ": ", what);
+    std::string repaired;  // the library quotes the text up to the byte that broke it
+    error_ = StrCat("not JSON at byte ", position, ": ", RepairUtf8(what, repaired));
     return false;
   }
 
@@ -90,8 +95,8 @@ class TreeBuilder {
     return Place({.kind = JsonValue::Kind::kNumber, .text = std::move(text)});
   }
   bool Open(JsonValue::Kind kind) {
-    if (open_.size() >= kMaxJsonDepth) {
-      error_ = StrCat("JSON is nested too deep: at most ", kMaxJsonDepth, " levels are read");
+    if (static_cast<int>(open_.size()) >= max_depth_) {
+      error_ = StrCat("JSON is nested too deep: at most ", max_depth_, " levels are read");
       return false;
     }
     open_.push_back({.value = {.kind = kind}});
@@ -122,6 +127,7 @@ class TreeBuilder {
     return true;
   }
 
+  const int max_depth_;
   JsonValue root_;
   std::vector<OpenValue> open_;
   std::string error_;
@@ -190,10 +196,10 @@ void JsonValue::Remove(std::string_view key) {
   std::erase_if(members, [key](const JsonMember& m) { return m.key == key; });
 }
 
-StatusOr<JsonValue> ParseJson(std::string_view text) {
+StatusOr<JsonValue> ParseJson(std::string_view text, int max_depth) {
   // nlohmann skips a byte order mark, Python refuses it.
   if (text.starts_with("\xEF\xBB\xBF")) return InvalidArgument("not JSON: byte order mark");
-  TreeBuilder builder;
+  TreeBuilder builder(max_depth);
   if (!nlohmann::json::sax_parse(text.begin(), text.end(), &builder)) {
     return InvalidArgument(builder.error());
   }

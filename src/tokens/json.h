@@ -48,8 +48,9 @@ struct JsonMember {
 // Nesting beyond this is refused, so that recursion over values stays shallow.
 inline constexpr int kMaxJsonDepth = 256;
 
-// Errors: kInvalidArgument with the position and what was expected there.
-StatusOr<JsonValue> ParseJson(std::string_view text);
+// Errors: kInvalidArgument with the position and what was expected there, or if values are nested
+// deeper than max_depth.
+StatusOr<JsonValue> ParseJson(std::string_view text, int max_depth = kMaxJsonDepth);
 
 // json.dumps(value, ensure_ascii=False)
 std::string DumpJson(const JsonValue& value);

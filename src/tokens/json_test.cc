@@ -55,6 +55,7 @@ TEST(Json, WhatIsNotJsonIsRefusedWithItsPosition) {
     ASSERT_FALSE(value.ok()) << text;
     EXPECT_EQ(MessageOf(value.status()).rfind("not JSON", 0), 0u) << value.status();
     EXPECT_EQ(MessageOf(value.status()).find('\n'), std::string::npos) << value.status();
+    EXPECT_EQ(MessageOf(value.status()).find('\xFF'), std::string::npos) << value.status();
   }
 }
 
@@ -66,6 +67,8 @@ TEST(Json, NestingHasALimit) {
   EXPECT_TRUE(ParseJson(nested(kMaxJsonDepth)).ok());
   EXPECT_FALSE(ParseJson(nested(kMaxJsonDepth + 1)).ok());
   EXPECT_FALSE(ParseJson(std::string(1 << 20, '[')).ok());
+  EXPECT_TRUE(ParseJson(nested(3), 3).ok());
+  EXPECT_FALSE(ParseJson(nested(4), 3).ok());
 }
 
 TEST(Json, ManyKeysAreReadInLinearTime) {

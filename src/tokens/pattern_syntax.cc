@@ -45,7 +45,9 @@ class Translator {
     at_ += count;
   }
   Status Refuse(size_t count) const {
-    return Unimplemented("pattern ", in_, ": \"", in_.substr(at_, count), "\" at byte ", at_,
+    size_t end = std::min(at_ + count, in_.size());
+    while (end < in_.size() && (in_[end] & 0xC0) == 0x80) ++end;  // whole characters
+    return Unimplemented("pattern ", in_, ": \"", in_.substr(at_, end - at_), "\" at byte ", at_,
                          " is not supported");
   }
 

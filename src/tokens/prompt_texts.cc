@@ -7,6 +7,7 @@
 #include "tokens/control_tokens.h"
 #include "tokens/json_fields.h"
 #include "tokens/python_constants.h"
+#include "tokens/utf8.h"
 
 namespace deepinfer {
 namespace {
@@ -50,6 +51,10 @@ class TemplateParser {
       : rest_(text), hole_(hole), fields_(fields) {}
 
   StatusOr<PromptTemplate> Parse() {
+    std::string repaired;
+    if (RepairUtf8(rest_, repaired).data() != rest_.data()) {
+      return InvalidArgument("expected UTF-8, found other bytes");
+    }
     while (!rest_.empty()) {
       const size_t brace = std::min(rest_.find_first_of("{}"), rest_.size());
       out_.Text(rest_.substr(0, brace));

@@ -67,6 +67,10 @@ TEST(PromptTexts, BrokenFilesAreRefusedByName) {
   }
   EXPECT_EQ(ErrorOf(ParseEncodingPy("x = 1", "f")),
             "f: expected a line that begins with TOOLS_TEMPLATE = and a string, found none");
+  EXPECT_EQ(ErrorOf(ParseEncodingPy("TOOLS_TEMPLATE = '{tool_schemas}\xff'\n"
+                                    "response_format_template = '{schema}'\n",
+                                    "f")),
+            "f: tools template: expected UTF-8, found other bytes");
 }
 
 TEST(PromptTexts, PythonStringsOfEveryKindAndNothingElse) {

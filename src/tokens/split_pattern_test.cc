@@ -126,6 +126,8 @@ TEST(PatternSyntax, RefusesWhatIsNotKnownToBeTheSame) {
     EXPECT_NE(MessageOf(result.status()).find(pattern), std::string::npos) << result.status();
     EXPECT_EQ(MessageOf(result.status()).find('\n'), std::string::npos);
   }
+  EXPECT_EQ(MessageOf(ToPcre2("[a[\u00e9]").status()),
+            "pattern [a[\u00e9]: \"[\u00e9\" at byte 2 is not supported");
 }
 
 }  // namespace

@@ -3,6 +3,8 @@
 #include <nlohmann/json.hpp>
 
 #include "tokens/byte_alphabet.h"
+#include "tokens/json.h"
+#include "tokens/utf8.h"
 
 namespace deepinfer {
 namespace {
@@ -245,17 +247,22 @@ StatusOr<TokenizerFile> Read(const Json& root) {
 }  // namespace
 
 StatusOr<TokenizerFile> ParseTokenizerFile(std::string_view json, std::string_view where) {
+  bool too_deep = false;
+  const auto in_bounds = [&](int depth, Json::parse_event_t, const Json&) {
+    too_deep |= depth > kMaxJsonDepth;
+    return !too_deep;
+  };
   try {
-    StatusOr<TokenizerFile> file = Read(Json::parse(json));
+    const Json root = Json::parse(json, in_bounds);
+    if (too_deep) {
+      return InvalidArgument(where, ": nested deeper than ", kMaxJsonDepth, " levels");
+    }
+    StatusOr<TokenizerFile> file = Read(root);
     if (!file.ok()) return Annotate(file.status(), where);
     return file;
   } catch (const Json::exception& e) {
-    // Its text may quote the file: one line is kept.
-    std::string what = e.what();
-    for (char& c : what) {
-      if (static_cast<uint8_t>(c) < 0x20) c = ' ';
-    }
-    return InvalidArgument(where, ": broken JSON: ", what);
+    std::string repaired;  // the library quotes the file up to the byte that broke it
+    return InvalidArgument(where, ": broken JSON: ", RepairUtf8(e.what(), repaired));
   }
 }
 

@@ -225,6 +225,7 @@ TEST(Tokenizer, BrokenFilesAreRefusedInOneLine) {
   const BadFile cases[] = {
       {"{\"version\"", "{,\"version\"", "broken JSON"},
       {"\"version\":\"1.0\"", "\"version\":\"\xFF\"", "broken JSON"},
+      {"\"version\":\"1.0\"", "\"version\":1e999", "broken JSON"},
       {"\"model\":", "\"modle\":", "no \"model\": not a tokenizer.json"},
       {"\"type\":\"BPE\"", "\"type\":\"Unigram\"",
        "model type \"Unigram\" is not supported, only BPE"},
@@ -280,8 +281,17 @@ TEST(Tokenizer, BrokenFilesAreRefusedInOneLine) {
     EXPECT_NE(message.find(bad.message), std::string::npos) << message;
     EXPECT_EQ(message.find("dir/t.json: "), 0u) << message;
     EXPECT_EQ(message.find('\n'), std::string::npos) << message;
+    EXPECT_EQ(message.find('\xFF'), std::string::npos) << message;
     EXPECT_LT(message.size(), 400u) << message;
   }
+}
+
+// Printing a value for a message takes stack for each level.
+TEST(Tokenizer, DeepFilesAreRefused) {
+  const std::string deep(1 << 20, '[');
+  const std::string file = "{\"model\":" + deep + std::string(deep.size(), ']') + "}";
+  EXPECT_EQ(MessageOf(Tokenizer::Parse(file, "t.json").status()),
+            "t.json: nested deeper than 256 levels");
 }
 
 // Truncated, cut up and scrambled files end in an error or in a tokenizer, never in a crash.

@@ -54,6 +54,18 @@ TEST_F(Commands, SelftestComparesWithAGoldenFolder) {
   EXPECT_NE(Error("deepinfer selftest --golden nowhere", 1).find("nowhere"), std::string::npos);
 }
 
+TEST_F(Commands, SelftestComparesWithARunThatItRecorded) {
+  std::filesystem::create_directory(Path("own"));
+  std::filesystem::rename(Path("tiny"), Path("own/checkpoint"));
+  const std::string record = "deepinfer selftest --record own";
+  const std::string golden = " --prompt-of " DI_SOURCE_DIR "/tests/golden/tiny";
+  EXPECT_NE(Output(record + golden).find("45 tensors, the 72 prompt tokens of "),
+            std::string::npos);
+  EXPECT_NE(Output("deepinfer selftest --golden own").find(" passed, 0 failed"), std::string::npos);
+  EXPECT_NE(Error(record, 1).find("own/outputs.safetensors: is there already"), std::string::npos);
+  EXPECT_NE(Error(record + " --golden own", 1).find("one at a time"), std::string::npos);
+}
+
 TEST_F(Commands, InspectCountsAndFindsDamage) {
   const json report = json::parse(Output("deepinfer inspect tiny --json"));
   EXPECT_EQ(report["expected"]["total"]["tensors"], 852);

@@ -1,4 +1,6 @@
 // One mistake on purpose, and the golden check must turn red: golden_faults FAULT GOLDEN_DIR
+// With "record" behind it, the mistaken run is written into GOLDEN_DIR instead, for checks that are
+// not ours (tools/oracle).
 //
 // The mistakes are those of the golden data's mutations.json that show layer by layer (the two
 // others have tests in kernels/: sinkhorn_19_iters against the mHC vectors). "none" must stay
@@ -8,25 +10,26 @@
 
 #include "kernels/fault.h"
 #include "model/golden_check.h"
+#include "model/golden_output.h"
 
-int main(int argc, char** argv) {
-  using namespace deepinfer;
-  if (argc != 3) {
-    std::fprintf(stderr, "usage: golden_faults FAULT GOLDEN_DIR\n");
-    return 2;
-  }
-  const std::string fault = argv[1];
-  SetFault(fault == "none" ? "" : fault);
-  ThreadPool threads(1);
-  const std::string work_dir = StrCat(argv[2], "-generated-for-", fault);
-  const auto report = RunGoldenCheck(RealDisk(), argv[2],
-                                     {.backend = {.variant = kRefVariant, .threads = &threads},
-                                      .work_dir = work_dir,
-                                      .layers_only = true});
-  if (!report.ok()) {
-    std::fprintf(stderr, "%s\n", MessageOf(report.status()).c_str());
-    return 2;
-  }
+namespace deepinfer {
+namespace {
+
+int Failed(const Status& status) {
+  std::fprintf(stderr, "%s\n", MessageOf(status).c_str());
+  return 2;
+}
+
+int Record(const std::string& folder, const Backend& backend, const std::string& work_dir) {
+  const auto written = RecordGolden(RealDisk(), folder, {.backend = backend, .work_dir = work_dir});
+  return written.ok() ? 0 : Failed(written.status());
+}
+
+int Check(const std::string& folder, const Backend& backend, const std::string& work_dir,
+          const std::string& fault) {
+  const auto report = RunGoldenCheck(
+      RealDisk(), folder, {.backend = backend, .work_dir = work_dir, .layers_only = true});
+  if (!report.ok()) return Failed(report.status());
   int num_red = 0;
   for (const GoldenFigure& figure : report->figures) {
     if (figure.pass()) continue;
@@ -35,4 +38,22 @@ int main(int argc, char** argv) {
   }
   std::printf("%s: %d of %zu figures red\n", fault.c_str(), num_red, report->figures.size());
   return (num_red > 0) == (fault != "none") ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace deepinfer
+
+int main(int argc, char** argv) {
+  using namespace deepinfer;
+  const bool records = argc == 4 && std::string_view(argv[3]) == "record";
+  if (argc != 3 && !records) {
+    std::fprintf(stderr, "usage: golden_faults FAULT GOLDEN_DIR [record]\n");
+    return 2;
+  }
+  const std::string fault = argv[1], folder = argv[2];
+  SetFault(fault == "none" ? "" : fault);
+  ThreadPool threads(1);
+  const Backend backend = {.variant = kRefVariant, .threads = &threads};
+  const std::string work_dir = StrCat(folder, "-generated-for-", fault);
+  return records ? Record(folder, backend, work_dir) : Check(folder, backend, work_dir, fault);
 }

@@ -1,8 +1,12 @@
-// make_tiny: writes one of the synthetic test checkpoints. Usage: make_tiny tiny|stress_a|stress_b
-// OUT_DIR
+// make_tiny: writes a synthetic test checkpoint. Usage:
+//   make_tiny tiny|stress_a|stress_b OUT_DIR    with the seed and the digest that tests rely on
+//   make_tiny CONFIG_JSON OUT_DIR SEED          any configuration, any seed
 //
 // Its own main because it runs before there is any model to start the engine with.
+#include <algorithm>
+#include <charconv>
 #include <cstdio>
+#include <vector>
 
 #include "base/disk.h"
 #include "base/thread_pool.h"
@@ -40,33 +44,50 @@ Status CopyTexts(Disk& disk, const std::string& out_dir) {
   return OkStatus();
 }
 
-StatusOr<SyntheticReport> Make(const Variant& variant, const std::string& out_dir) {
-  Disk& disk = RealDisk();
+StatusOr<SyntheticReport> Make(const std::string& config_path, uint64_t seed,
+                               std::string_view digest, const std::string& out_dir) {
   ThreadPool pool(NumUsableCpus());
-  DI_ASSIGN_OR_RETURN(const std::string config,
-                      disk.ReadText(StrCat(DI_TINY_DIR, "/", variant.name, ".json")));
+  DI_ASSIGN_OR_RETURN(const std::string config, RealDisk().ReadText(config_path));
+  return WriteSyntheticCheckpoint(RealDisk(), config, seed, out_dir,
+                                  {.pool = &pool, .expected_digest = std::string(digest)});
+}
+
+StatusOr<SyntheticReport> MakeVariant(const Variant& variant, const std::string& out_dir) {
   DI_ASSIGN_OR_RETURN(
       const SyntheticReport report,
-      WriteSyntheticCheckpoint(disk, config, variant.seed, out_dir,
-                               {.pool = &pool, .expected_digest = std::string(variant.digest)}));
-  if (variant.has_tokenizer) DI_RETURN_IF_ERROR(CopyTexts(disk, out_dir));
+      Make(StrCat(DI_TINY_DIR, "/", variant.name, ".json"), variant.seed, variant.digest, out_dir));
+  if (variant.has_tokenizer) DI_RETURN_IF_ERROR(CopyTexts(RealDisk(), out_dir));
   return report;
 }
 
-int Main(int argc, char** argv) {
-  const std::string_view name = argc == 3 ? argv[1] : "";
-  const auto variant = std::find_if(std::begin(kVariants), std::end(kVariants),
-                                    [&](const Variant& v) { return v.name == name; });
-  if (variant == std::end(kVariants)) {
-    std::fprintf(stderr, "usage: make_tiny tiny|stress_a|stress_b OUT_DIR\n");
-    return 2;
+int Usage() {
+  std::fprintf(stderr,
+               "usage: make_tiny tiny|stress_a|stress_b OUT_DIR\n"
+               "       make_tiny CONFIG_JSON OUT_DIR SEED\n");
+  return 2;
+}
+
+int Main(const std::vector<std::string>& arguments) {
+  StatusOr<SyntheticReport> report = InvalidArgument("nothing to make");
+  if (arguments.size() == 2) {
+    const auto variant = std::find_if(std::begin(kVariants), std::end(kVariants),
+                                      [&](const Variant& v) { return v.name == arguments[0]; });
+    if (variant == std::end(kVariants)) return Usage();
+    report = MakeVariant(*variant, arguments[1]);
+  } else if (arguments.size() == 3) {
+    const std::string& text = arguments[2];
+    uint64_t seed = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seed);
+    if (error != std::errc() || end != text.data() + text.size()) return Usage();
+    report = Make(arguments[0], seed, "", arguments[1]);
+  } else {
+    return Usage();
   }
-  const StatusOr<SyntheticReport> report = Make(*variant, argv[2]);
   if (!report.ok()) {
     std::fprintf(stderr, "make_tiny: %s\n", MessageOf(report.status()).c_str());
     return 1;
   }
-  std::printf("%s: %lld tensors, %lld bytes, digest %s\n", argv[2],
+  std::printf("%s: %lld tensors, %lld bytes, digest %s\n", arguments[1].c_str(),
               static_cast<long long>(report->num_tensors),
               static_cast<long long>(report->payload_bytes), report->digest.c_str());
   return 0;
@@ -75,4 +96,4 @@ int Main(int argc, char** argv) {
 }  // namespace
 }  // namespace deepinfer
 
-int main(int argc, char** argv) { return deepinfer::Main(argc, argv); }
+int main(int argc, char** argv) { return deepinfer::Main({argv + 1, argv + argc}); }

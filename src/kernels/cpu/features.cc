@@ -1,16 +1,24 @@
 #include "kernels/cpu/features.h"
 
+#include <cpuid.h>
+
 #include <utility>
 
 namespace deepinfer {
 namespace {
+
+// clang 16's __builtin_cpu_supports does not know f16c.
+bool HasF16c() {
+  unsigned int eax = 0, ebx = 0, ecx = 0, edx = 0;
+  return __get_cpuid(1, &eax, &ebx, &ecx, &edx) != 0 && (ecx & bit_F16C) != 0;
+}
 
 CpuFeatures Detect() {
   __builtin_cpu_init();
   CpuFeatures cpu;
   cpu.avx2 = __builtin_cpu_supports("avx2");
   cpu.fma = __builtin_cpu_supports("fma");
-  cpu.f16c = __builtin_cpu_supports("f16c");
+  cpu.f16c = HasF16c();
   cpu.avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
   cpu.avx512_bf16 = __builtin_cpu_supports("avx512bf16");
