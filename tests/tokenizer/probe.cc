@@ -46,7 +46,7 @@ template <typename Container>
 void Put(const Container& elements) {
   const auto count = static_cast<uint32_t>(elements.size());
   std::fwrite(&count, sizeof count, 1, stdout);
-  std::fwrite(elements.data(), sizeof elements[0], count, stdout);
+  if (count > 0) std::fwrite(elements.data(), sizeof elements[0], count, stdout);
 }
 
 bool IsUtf8(std::string_view text) {
