@@ -40,11 +40,7 @@ function(di_library name)
   add_library(${name} STATIC ${ARG_SOURCES})
   target_include_directories(${name} PUBLIC ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include)
   target_link_libraries(${name} PUBLIC ${ARG_DEPS})
-  if(name STREQUAL "base")  # compiled once, used by all libraries
-    target_precompile_headers(base PRIVATE ${PROJECT_SOURCE_DIR}/src/base/pch.h)
-  else()
-    target_precompile_headers(${name} REUSE_FROM base)
-  endif()
+  target_precompile_headers(${name} PRIVATE ${PROJECT_SOURCE_DIR}/src/base/pch.h)
 endfunction()
 
 # di_test(<name> SOURCES a_test.cc ... DEPS targets... [LABELS cpu slow ...] [TIMEOUT s])
@@ -60,18 +56,10 @@ function(di_test name)
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 300)
   endif()
-  if(NOT TARGET test_pch)  # compiled once, used by all tests
-    file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/test_pch.cc CONTENT "int main() {}\n")
-    add_executable(test_pch EXCLUDE_FROM_ALL ${PROJECT_BINARY_DIR}/test_pch.cc)
-    target_include_directories(test_pch PRIVATE ${PROJECT_SOURCE_DIR}/src)
-    target_link_libraries(test_pch PRIVATE GTest::gtest)
-    target_precompile_headers(test_pch PRIVATE
-      <gtest/gtest.h> ${PROJECT_SOURCE_DIR}/src/base/pch.h)
-  endif()
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE ${ARG_DEPS} GTest::gtest GTest::gtest_main)
   target_compile_definitions(${name} PRIVATE DI_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
-  target_precompile_headers(${name} REUSE_FROM test_pch)
+  target_precompile_headers(${name} PRIVATE <gtest/gtest.h> ${PROJECT_SOURCE_DIR}/src/base/pch.h)
   # CMake lists lose ';' in PROPERTIES, so the labels are escaped once.
   string(REPLACE ";" "\\;" labels "${ARG_LABELS}")
   gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST WORKING_DIRECTORY ${PROJECT_SOURCE_DIR}
