@@ -107,9 +107,8 @@ def integer_table(run, names, bars):
                   "draft: confidence"), rows)
 
 
-def free_run_holds(figure, by_median):
-    error = figure["median" if by_median else "rel_rms"]
-    return error <= figure["limit"] and figure["clear_argmax_wrong"] == 0
+def free_run_holds(figure):
+    return figure["rel_rms"] <= figure["limit"] and figure["clear_argmax_wrong"] == 0
 
 
 def end_to_end_cell(figures, name, oracle, bars):
@@ -121,12 +120,11 @@ def end_to_end_cell(figures, name, oracle, bars):
         if what not in figures:
             continue
         figure = figures[what]
-        by_median = oracle == "ftllm" and name.startswith("fresh")
-        bars.judge(free_run_holds(figure, by_median), "%s on %s: %s" % (oracle, name, what))
+        bars.judge(free_run_holds(figure), "%s on %s: %s" % (oracle, name, what))
         parts.append("%.1e (%d/%d)" % (figure["rel_rms"], figure["clear_rows"]
                                        - figure["clear_argmax_wrong"], figure["clear_rows"]))
-        if by_median:
-            parts[-1] += ", median row %.1e of %d" % (figure["median"], figure["rows"])
+        if what == "greedy":
+            parts[-1] += ", %d rows" % figure["rows"]
     text = " / ".join(parts)
     if "greedy tokens" in figures:
         text += "; tokens %d/%d" % (figures["greedy tokens equal"], figures["greedy tokens"])
@@ -189,7 +187,7 @@ def control_table(run, bars):
         bars.judge((red > 0) == (name != "none"), "control %s" % name)
         worst = min(layers, key=lambda layer: layer["equal"] / layer["total"])
         prefill = figures["prefill"]
-        holds = free_run_holds(prefill, by_median=False)
+        holds = free_run_holds(prefill)
         rows.append((name, "%d of %d" % (red, len(layers)), percent(worst["equal"], worst["total"]),
                      "%.1e, %s" % (prefill["rel_rms"], "inside the limit" if holds else "red"),
                      "red" if red else "green"))
@@ -254,9 +252,14 @@ selects for itself, so the limits are those of free runs in `limits.json`; the c
 given" shows how much of the difference is that choice and has no bar. nemo-automodel has no
 cache: its decode rows come from whole sequences. ftllm gives the logits of the last position and
 decodes by itself: its rows, from the last of the prompt on, are compared up to the first token
-that differs. That can be a handful of rows, of which one with another selection at a near tie
-outweighs the rest, so on fresh seeds ftllm is judged by its median row; README.md there has the
-draws that led to this.
+that differs. Prompt and decode rows are one figure there. That can be a handful of rows, of which
+one with another selection at a near tie outweighs the rest.
+
+One pair of seeds is shown, and ftllm's bar does not hold for every pair: of 9 fresh checkpoints
+drawn while this comparison was written, 2 were outside with ftllm (tiny weights with a random
+prompt: 7.9e-2 over 7 rows, limit 5e-2; `stress_a` seed 77427631: 4.01e-2 in the single prompt row,
+which was then judged apart, limit 4e-2). nemo-automodel and mlx-vlm were inside on the same runs.
+Where ftllm's cell counts few clear rows, or none, it says little about the argmax.
 
 {end_to_end}
 ## Negative controls
