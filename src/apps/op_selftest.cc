@@ -242,7 +242,7 @@ Values RunExperts(const Backend& backend, Random& random) {
   std::vector<testing::OwnedMatrix> owned;
   std::vector<ExpertMatrices> matrices;
   for (int32_t e = 0; e < kExperts; ++e) {
-    for (const auto [rows, cols] : {std::pair(kInner, kDim), {kInner, kDim}, {kDim, kInner}}) {
+    for (const auto& [rows, cols] : {std::pair(kInner, kDim), {kInner, kDim}, {kDim, kInner}}) {
       owned.push_back(MakeMatrix(WeightFormat::kFp4, DataKind::kNormal, rows, cols, random));
     }
     matrices.push_back(

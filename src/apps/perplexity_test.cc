@@ -51,7 +51,7 @@ double ByHand(int32_t num_tokens, int32_t window, int32_t stride) {
 }
 
 TEST(Perplexity, ScoresEveryTokenOnceInItsFirstWindow) {
-  for (const auto [tokens, window, stride] :
+  for (const auto& [tokens, window, stride] :
        {std::tuple(10, 64, 32), {40, 16, 8}, {41, 16, 15}, {17, 2, 1}, {50, 20, 3}, {15, 16, 8}}) {
     const PerplexityResult result = Measure(tokens, window, stride);
     const double expected = ByHand(tokens, window, stride);

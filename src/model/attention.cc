@@ -44,6 +44,19 @@ void Model::Impl::SublayerInput(const HyperWeights& hyper, const bf16* norm, int
   Normalise(collapsed, norm, dim, num_rows, x_.Get(int64_t{num_rows} * dim));
 }
 
+// The last rope dims of x [num_rows, num_heads, head_dim], in place.
+void Model::Impl::Rotate(bf16* x, int32_t num_rows, int32_t num_heads, int32_t head_dim,
+                         const RopeRows& rope, bool inverse) const {
+  Rope(backend_, {.num_tokens = num_rows,
+                  .num_heads = num_heads,
+                  .head_dim = head_dim,
+                  .rope_dim = config_.qk_rope_head_dim,
+                  .cos = rope.cos,
+                  .sin = rope.sin,
+                  .inverse = inverse,
+                  .x = x});
+}
+
 void Model::Impl::FinishSublayer(int32_t num_rows, const bf16* y) {
   HyperUpdate(backend_, {.num_tokens = num_rows,
                          .num_streams = config_.hc_mult,
@@ -166,25 +179,13 @@ void Model::Impl::ProduceGlobalKv(int32_t layer, const RowSet& rows) {
   bf16* const key = index_key_.Get(int64_t{num_entries} * config_.index_head_dim);
   Project(block.indexer_wk, latent, num_entries, key);
   Normalise(key, block.indexer_k_norm, config_.index_head_dim, num_entries, key);
-  Rope(backend_, {.num_tokens = num_entries,
-                  .num_heads = 1,
-                  .head_dim = config_.index_head_dim,
-                  .rope_dim = config_.qk_rope_head_dim,
-                  .cos = rope.cos,
-                  .sin = rope.sin,
-                  .x = key});
+  Rotate(key, num_entries, 1, config_.index_head_dim, rope);
   WriteIndexKey(backend_, {.num_rows = num_entries,
                            .dim = config_.index_head_dim,
                            .x = key,
                            .keys = keys.data(),
                            .scales = scales.data()});
-  Rope(backend_, {.num_tokens = num_entries,
-                  .num_heads = 1,
-                  .head_dim = dim,
-                  .rope_dim = config_.qk_rope_head_dim,
-                  .cos = rope.cos,
-                  .sin = rope.sin,
-                  .x = latent});
+  Rotate(latent, num_entries, 1, dim, rope);
   WriteGlobal(backend_,
               {.num_rows = num_entries, .dim = dim, .x = latent, .records = records.data()});
 
@@ -207,13 +208,7 @@ void Model::Impl::SelectEntries(int32_t layer, const RowSet& rows) {
                 dim = config_.index_head_dim;
   bf16* const q = index_q_.Get(int64_t{count} * heads * dim);
   Project(block.indexer_wq_b, qrq_.data(), count, q);
-  Rope(backend_, {.num_tokens = count,
-                  .num_heads = heads,
-                  .head_dim = dim,
-                  .rope_dim = config_.qk_rope_head_dim,
-                  .cos = compress_rope_.cos,
-                  .sin = compress_rope_.sin,
-                  .x = q});
+  Rotate(q, count, heads, dim, compress_rope_);
   QuantiseIndexQuery(backend_, {.num_rows = count * heads, .dim = dim, .x = q});
   bf16* const w = index_w_.Get(int64_t{count} * heads);
   Project(block.indexer_weights_proj, x_.data(), count, w);
@@ -267,13 +262,7 @@ void Model::Impl::MakeSwaRecords(const BlockWeights& block, const bf16* xq, int3
   bf16* const kv = kv_.Get(int64_t{num_rows} * dim);
   Project(block.wkv, xq, num_rows, kv);
   Normalise(kv, block.kv_norm, dim, num_rows, kv);
-  Rope(backend_, {.num_tokens = num_rows,
-                  .num_heads = 1,
-                  .head_dim = dim,
-                  .rope_dim = config_.qk_rope_head_dim,
-                  .cos = rope.cos,
-                  .sin = rope.sin,
-                  .x = kv});
+  Rotate(kv, num_rows, 1, dim, rope);
   WriteSwa(backend_, {.num_rows = num_rows, .dim = dim, .x = kv, .records = fresh});
 }
 
@@ -298,13 +287,7 @@ void Model::Impl::Attend(const BlockWeights& block, int32_t ring, const RowSet& 
                 dim = config_.head_dim;
   bf16* const q = q_.Get(int64_t{count} * heads * dim);
   Project(block.wq_b, qrq_.data(), count, q);
-  Rope(backend_, {.num_tokens = count,
-                  .num_heads = heads,
-                  .head_dim = dim,
-                  .rope_dim = config_.qk_rope_head_dim,
-                  .cos = rope.cos,
-                  .sin = rope.sin,
-                  .x = q});
+  Rotate(q, count, heads, dim, rope);
   const int64_t record = SwaRecordBytes(dim);
   uint8_t* const fresh = fresh_.Get(count * record);
   MakeSwaRecords(block, xq_.data(), count, rope, fresh);
@@ -345,14 +328,7 @@ void Model::Impl::OutputProjection(const BlockWeights& block, bf16* o, int32_t n
                                    const RopeRows& rope) {
   const int32_t heads = config_.num_attention_heads, dim = config_.head_dim;
   if (!DI_FAULT("no_inverse_rope")) {
-    Rope(backend_, {.num_tokens = num_rows,
-                    .num_heads = heads,
-                    .head_dim = dim,
-                    .rope_dim = config_.qk_rope_head_dim,
-                    .cos = rope.cos,
-                    .sin = rope.sin,
-                    .inverse = true,
-                    .x = o});
+    Rotate(o, num_rows, heads, dim, rope, /*inverse=*/true);
   }
   if (DI_FAULT("wo_a_fp8_activation")) {
     Quantise(backend_, {.num_tokens = num_rows, .dim = heads * dim, .x = o, .out = o});

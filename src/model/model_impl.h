@@ -43,6 +43,8 @@ class Model::Impl {
   // ---- attention.cc: streams -> attention sub-layer -> streams
   // Collapses the streams with pre_ and normalises: x_ [T, D].
   void SublayerInput(const HyperWeights& hyper, const bf16* norm, int32_t num_rows, bool mix);
+  void Rotate(bf16* x, int32_t num_rows, int32_t num_heads, int32_t head_dim, const RopeRows& rope,
+              bool inverse = false) const;
   void FinishSublayer(int32_t num_rows, const bf16* y);
   void QueryInput(const BlockWeights& block, int32_t num_rows);
   void AttentionSublayer(int32_t layer, const RowSet& rows);
