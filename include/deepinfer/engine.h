@@ -42,12 +42,14 @@ class [[nodiscard]] Result {
 
 // All memory that these decide about is taken by Load().
 struct EngineOptions {
-  std::string model;            // a checkpoint directory, or org/name of one in `hub_cache`
-  std::string hub_cache;        // the Hugging Face hub folder; empty: only directories
-  int32_t num_threads = 0;      // 0: the CPUs this process may use
-  std::string variant = "cpu";  // of the ops: "cpu", or "ref", the slow oracle
-  int32_t max_model_len = 0;    // prompt + output, tokens; 0: the model's own limit
-  int32_t max_num_seqs = 64;    // choices that run at the same time
+  std::string model;        // a checkpoint directory, or org/name of one in `hub_cache`
+  std::string hub_cache;    // the Hugging Face hub folder; empty: only directories
+  int32_t num_threads = 0;  // 0: the CPUs this process may use
+  // Of the ops: "auto" (the fastest that this processor runs; also "cpu"), "avx2", "avx512", or
+  // "ref", the slow oracle.
+  std::string variant = "auto";
+  int32_t max_model_len = 0;              // prompt + output, tokens; 0: the model's own limit
+  int32_t max_num_seqs = 64;              // choices that run at the same time
   int32_t max_num_batched_tokens = 2048;  // rows of a step; at least max_num_seqs
   int64_t kv_cache_bytes = 0;             // 0: what max_num_seqs full sequences need, at most 1 GiB
   // Take the chat texts in encoding/ although they are not those that DeepSeek's tokenizer goes
@@ -56,6 +58,8 @@ struct EngineOptions {
   bool scan_weights = true;  // looks at every weight for damage before it is used
   // Called from Load(), now and then; may be empty.
   std::function<void(int64_t done_bytes, int64_t total_bytes)> progress;
+  // The same for the copy of the weights in the order in which the fast forms read them.
+  std::function<void(int64_t done_bytes, int64_t total_bytes)> pack_progress;
 };
 
 struct EngineInfo {

@@ -31,6 +31,7 @@ StatusOr<int> RunGenerateCommand(const CommandContext& context);
 StatusOr<int> RunChatCommand(const CommandContext& context);
 StatusOr<int> RunEvalCommand(const CommandContext& context);
 StatusOr<int> RunInspectCommand(const CommandContext& context);
+StatusOr<int> RunBenchCommand(const CommandContext& context);
 StatusOr<int> RunSelftestCommand(const CommandContext& context);
 
 // Reads the options; prints and returns the exit code if that is all there is to do (--help, or a

@@ -21,6 +21,7 @@ constexpr Command kCommands[] = {
     {"eval", "perplexity of a text (eval ppl FILE)", RunEvalCommand},
     {"inspect", "what a checkpoint holds, what is wrong with it, what memory it needs",
      RunInspectCommand},
+    {"bench", "how fast the ops run here, beside the machine's ceilings", RunBenchCommand},
     {"selftest", "compares every op with its oracle, or a checkpoint with golden data",
      RunSelftestCommand},
 };

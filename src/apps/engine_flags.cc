@@ -52,7 +52,9 @@ void EngineFlags::AddTo(OptionSet& options) {
   options.Add(
       {.flag = "threads", .help = "0: the CPUs this process may use", .min = 0, .max = 1024},
       &engine.num_threads);
-  options.Add({.flag = "variant", .help = "form of the ops", .choices = {"cpu", "ref"}},
+  options.Add({.flag = "variant",
+               .help = "form of the ops",
+               .choices = {"auto", "cpu", "avx2", "avx512", "ref"}},
               &engine.variant);
   options.Add({.flag = "scan-weights", .help = "look at every weight for damage before use"},
               &engine.scan_weights);
@@ -81,7 +83,7 @@ CacheEnvironment HubEnvironment(const Environment& environment) {
 }
 
 void WeightProgress::operator()(int64_t done_bytes, int64_t total_bytes) {
-  if (!progress_) progress_.emplace("reading weights", "bytes", total_bytes, clock_);
+  if (!progress_) progress_.emplace(what_, "bytes", total_bytes, clock_);
   progress_->Add(done_bytes - shown_bytes_);
   shown_bytes_ = done_bytes;
 }
@@ -94,6 +96,8 @@ StatusOr<std::unique_ptr<LoadedEngine>> LoadWithProgress(EngineFlags flags,
   flags.engine.hub_cache = HubCacheFolder(HubEnvironment(context.environment));
   WeightProgress progress(context.clock);
   flags.engine.progress = std::ref(progress);
+  WeightProgress pack_progress(context.clock, "packing weights");
+  flags.engine.pack_progress = std::ref(pack_progress);
   DI_ASSIGN_OR_RETURN(auto engine, LoadedEngine::Load(flags.engine, context.disk, context.rng));
   if (engine->info().random_weights) {
     LogWarning(engine->info().model_directory, ": weights are random; text is noise");

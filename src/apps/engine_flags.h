@@ -29,14 +29,16 @@ void ApplyLogLevel(const std::string& log_level);
 // The variables that say where Hugging Face keeps models.
 CacheEnvironment HubEnvironment(const Environment& environment);
 
-// Shows on stderr how far the reading of weights has come. Call with bytes done and in all.
+// Shows on stderr how far work on the weights has come. Call with bytes done and in all.
 class WeightProgress {
  public:
-  explicit WeightProgress(Clock& clock) : clock_(clock) {}
+  explicit WeightProgress(Clock& clock, std::string what = "reading weights")
+      : clock_(clock), what_(std::move(what)) {}
   void operator()(int64_t done_bytes, int64_t total_bytes);
 
  private:
   Clock& clock_;
+  const std::string what_;
   std::optional<Progress> progress_;
   int64_t shown_bytes_ = 0;
 };

@@ -120,7 +120,7 @@ Status WriteGolden(Disk& disk, const std::string& folder, const std::string& pro
 }  // namespace
 
 StatusOr<int> RunSelftestCommand(const CommandContext& context) {
-  std::string golden, record, prompt_of, variant = "cpu", log_level = "info";
+  std::string golden, record, prompt_of, variant = "auto", log_level = "info";
   GoldenRecordOptions recording;
   int32_t num_threads = 0;
   bool json = false;
@@ -150,7 +150,7 @@ StatusOr<int> RunSelftestCommand(const CommandContext& context) {
   options.Add({.flag = "json", .help = "one JSON object instead of a table"}, &json);
   options.Add({.flag = "variant",
                .help = "form of the ops, with --golden and --record",
-               .choices = {"cpu", "ref"}},
+               .choices = {"auto", "cpu", "avx2", "avx512", "ref"}},
               &variant);
   options.Add(
       {.flag = "threads", .help = "0: the CPUs this process may use", .min = 0, .max = 1024},
@@ -162,14 +162,13 @@ StatusOr<int> RunSelftestCommand(const CommandContext& context) {
     return InvalidArgument("--golden and --record: one at a time, first record, then compare");
   }
   const bool runs_model = !golden.empty() || !record.empty();
-  DI_RETURN_IF_ERROR(CheckThisProcessor(runs_model ? variant : "cpu"));
+  DI_ASSIGN_OR_RETURN(const VariantId id, ChooseVariant(variant));
 
   ThreadPool threads(num_threads > 0 ? num_threads : NumUsableCpus());
   Report report;
   if (!runs_model) {
     report = CheckMachine(threads);
   } else {
-    DI_ASSIGN_OR_RETURN(const VariantId id, FindVariant(variant));
     const Backend backend = {.variant = id, .threads = &threads};
     if (!record.empty()) {
       recording.backend = backend;

@@ -1,7 +1,5 @@
 #include "engine/loaded_engine.h"
 
-#include <cpuid.h>
-
 #include <algorithm>
 #include <limits>
 
@@ -34,27 +32,7 @@ StatusOr<EngineLimits> MakeLimits(const EngineOptions& options, const ModelConfi
   return limits;
 }
 
-// clang 16's __builtin_cpu_supports does not know f16c.
-bool HasF16c() {
-  unsigned int eax = 0, ebx = 0, ecx = 0, edx = 0;
-  return __get_cpuid(1, &eax, &ebx, &ecx, &edx) != 0 && (ecx & bit_F16C) != 0;
-}
-
 }  // namespace
-
-Status CheckProcessor(std::string_view variant, const ProcessorFeatures& has) {
-  const char* const missing = !has.avx2 ? "AVX2" : !has.fma ? "FMA" : !has.f16c ? "F16C" : nullptr;
-  if (variant == "ref" || missing == nullptr) return OkStatus();
-  return FailedPrecondition(
-      "processor: no ", missing,
-      "; DeepInfer needs AVX2, FMA and F16C (or --variant ref, which is slow)");
-}
-
-Status CheckThisProcessor(std::string_view variant) {
-  return CheckProcessor(variant, {.avx2 = __builtin_cpu_supports("avx2") != 0,
-                                  .fma = __builtin_cpu_supports("fma") != 0,
-                                  .f16c = HasF16c()});
-}
 
 int64_t DefaultKvCacheBytes(int64_t page_bytes, int64_t num_tokens, int64_t num_sequences) {
   constexpr int64_t kLimit = int64_t{1} << 30;
@@ -64,8 +42,7 @@ int64_t DefaultKvCacheBytes(int64_t page_bytes, int64_t num_tokens, int64_t num_
 
 StatusOr<std::unique_ptr<LoadedEngine>> LoadedEngine::Load(const EngineOptions& options, Disk& disk,
                                                            Rng& rng) {
-  DI_RETURN_IF_ERROR(CheckThisProcessor(options.variant));
-  DI_ASSIGN_OR_RETURN(const VariantId variant, FindVariant(options.variant));
+  DI_ASSIGN_OR_RETURN(const VariantId variant, ChooseVariant(options.variant));
   if (options.num_threads < 0) {
     return InvalidArgument("num_threads: found ", options.num_threads, ", expected at least 0");
   }
@@ -81,6 +58,7 @@ StatusOr<std::unique_ptr<LoadedEngine>> LoadedEngine::Load(const EngineOptions& 
   const ModelConfig& config = engine->config();
   DI_ASSIGN_OR_RETURN(engine->limits_, MakeLimits(options, config));
   DI_RETURN_IF_ERROR(engine->LoadTokens(disk, options));
+  DI_RETURN_IF_ERROR(engine->PackWeights(options, variant));
   DI_RETURN_IF_ERROR(engine->MakeModel(disk, variant));
   DI_RETURN_IF_ERROR(engine->MakePages(options));
   engine->info_ = {.model_directory = directory,
@@ -120,6 +98,14 @@ Status LoadedEngine::LoadTokens(Disk& disk, const EngineOptions& options) {
   return OkStatus();
 }
 
+Status LoadedEngine::PackWeights(const EngineOptions& options, VariantId variant) {
+  if (variant == kRefVariant) return OkStatus();
+  DI_ASSIGN_OR_RETURN(
+      packed_, PackedWeights::Pack(checkpoint_->weights(),
+                                   {.pool = threads_.get(), .progress = options.pack_progress}));
+  return OkStatus();
+}
+
 Status LoadedEngine::MakeModel(Disk& disk, VariantId variant) {
   std::vector<int32_t> classes;
   if (!config().engram_layer_ids.empty()) {
@@ -130,8 +116,8 @@ Status LoadedEngine::MakeModel(Disk& disk, VariantId variant) {
                                            .pad_id = config().engram_pad_token_id}));
   }
   model_ = std::make_unique<Model>(
-      config(), checkpoint_->weights(), std::move(classes),
-      ModelOptions{.backend = {.variant = variant, .threads = threads_.get()}});
+      config(), packed_ != nullptr ? packed_->weights() : checkpoint_->weights(),
+      std::move(classes), ModelOptions{.backend = {.variant = variant, .threads = threads_.get()}});
   return OkStatus();
 }
 

@@ -19,6 +19,7 @@
 #include "engine/engine_core.h"
 #include "model/checkpoint.h"
 #include "model/model.h"
+#include "model/packed_weights.h"
 #include "tokens/conversation.h"
 #include "tokens/prompt_texts.h"
 #include "tokens/tokenizer.h"
@@ -54,6 +55,7 @@ class LoadedEngine {
  private:
   LoadedEngine() = default;
   Status LoadTokens(Disk& disk, const EngineOptions& options);
+  Status PackWeights(const EngineOptions& options, VariantId variant);
   Status MakeModel(Disk& disk, VariantId variant);
   Status MakePages(const EngineOptions& options);
   Status NeedTokenizer() const;
@@ -62,19 +64,13 @@ class LoadedEngine {
   EngineLimits limits_;
   std::unique_ptr<ThreadPool> threads_;
   std::unique_ptr<Checkpoint> checkpoint_;
+  std::unique_ptr<PackedWeights> packed_;  // none for the oracle
   std::unique_ptr<Tokenizer> tokenizer_;
   std::optional<StatusOr<PromptTexts>> prompt_texts_;  // with a tokenizer; an error: why no chat
   std::unique_ptr<Model> model_;
   std::unique_ptr<PagePool> pages_;
   std::unique_ptr<EngineCore> core_;
 };
-
-// Whether a processor runs variant `name`: all but "ref" need AVX2, FMA and F16C.
-struct ProcessorFeatures {
-  bool avx2 = false, fma = false, f16c = false;
-};
-Status CheckProcessor(std::string_view variant, const ProcessorFeatures& has);
-Status CheckThisProcessor(std::string_view variant);
 
 // Bytes of KV cache when nobody says: what `num_sequences` sequences of `num_tokens` need, at most
 // 1 GiB, but at least one such sequence.

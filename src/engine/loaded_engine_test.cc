@@ -188,16 +188,5 @@ TEST(LoadedEngine, ADefaultCacheHoldsAtLeastOneFullSequence) {
   EXPECT_EQ(DefaultKvCacheBytes(1 << 20, 64 * 4096, 64), int64_t{1} << 32);
 }
 
-TEST(LoadedEngine, AProcessorWithoutAvx2IsRefusedInOneLine) {
-  EXPECT_TRUE(CheckProcessor("cpu", {true, true, true}).ok());
-  EXPECT_TRUE(CheckProcessor("ref", {}).ok());
-  EXPECT_NE(MessageOf(CheckProcessor("cpu", {false, true, true})).find("no AVX2"),
-            std::string::npos);
-  EXPECT_NE(MessageOf(CheckProcessor("cpu", {true, false, true})).find("no FMA"),
-            std::string::npos);
-  EXPECT_NE(MessageOf(CheckProcessor("cpu", {true, true, false})).find("no F16C"),
-            std::string::npos);
-}
-
 }  // namespace
 }  // namespace deepinfer

@@ -9,7 +9,8 @@ struct Variant {
 };
 
 std::vector<Variant>& Variants() {
-  static std::vector<Variant> variants = {{"ref", -1}, {"cpu", kRefVariant}};
+  static std::vector<Variant> variants = {
+      {"ref", -1}, {"avx2", kRefVariant}, {"avx512", kAvx2Variant}};
   return variants;
 }
 

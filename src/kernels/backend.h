@@ -2,7 +2,8 @@
 //
 // An op is one function over a params struct; its variants sit in a table indexed by VariantId. A
 // variant that lacks an op falls back to its parent, so a new accelerator adds a folder of variants
-// and nothing else. Variants of the tree: "ref" (the oracle), "cpu" (plain vectorised; parent ref).
+// and nothing else. Variants of the tree: "ref" (the oracle), "avx2" (parent ref), "avx512" (parent
+// avx2); cpu/features.h says which of them this processor runs.
 // Threads: variants are registered before the first forward; running ops is the step loop's alone.
 #pragma once
 
@@ -20,13 +21,18 @@ namespace deepinfer {
 
 using VariantId = int;
 inline constexpr VariantId kRefVariant = 0;
-inline constexpr VariantId kCpuVariant = 1;
+inline constexpr VariantId kAvx2Variant = 1;
+inline constexpr VariantId kAvx512Variant = 2;
+inline constexpr VariantId kCpuVariant = kAvx2Variant;  // the least that every machine has
 inline constexpr int kMaxVariants = 16;
 
 // Names a further variant whose missing ops run as `parent` does. Returns its id.
 VariantId RegisterVariant(std::string_view name, VariantId parent);
 // Errors: kInvalidArgument listing the names there are.
 StatusOr<VariantId> FindVariant(std::string_view name);
+// The variant to run by name: "auto" and "cpu" are the fastest that this processor runs.
+// Errors: as FindVariant; kFailedPrecondition naming the instruction sets that the processor lacks.
+StatusOr<VariantId> ChooseVariant(std::string_view name);
 std::vector<std::string> VariantNames();
 VariantId VariantParent(VariantId variant);  // -1 for the oracle
 
@@ -54,9 +60,10 @@ class Op {
   using CheckFn = void (*)(const Params&);
 
   // `check` asserts what every variant may rely on; it runs before each of them.
-  Op(Fn ref, Fn cpu, CheckFn check = nullptr) : check_(check) {
+  Op(Fn ref, Fn avx2, CheckFn check = nullptr, Fn avx512 = nullptr) : check_(check) {
     table_[kRefVariant] = ref;
-    table_[kCpuVariant] = cpu;
+    table_[kAvx2Variant] = avx2;
+    table_[kAvx512Variant] = avx512;
   }
   // Adds or replaces a variant's form.
   void Register(VariantId variant, Fn fn) { table_[static_cast<size_t>(variant)] = fn; }

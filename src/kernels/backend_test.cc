@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "kernels/cpu/features.h"
 #include "kernels/rms_norm/rms_norm.h"
 
 namespace deepinfer {
@@ -23,10 +24,12 @@ std::string WhichRuns(const Op<TagParams>& op, VariantId variant) {
   return ran;
 }
 
-TEST(Backend, KnowsTheTwoVariantsOfTheTree) {
+TEST(Backend, KnowsTheVariantsOfTheTree) {
   EXPECT_EQ(*FindVariant("ref"), kRefVariant);
-  EXPECT_EQ(*FindVariant("cpu"), kCpuVariant);
-  EXPECT_EQ(VariantParent(kCpuVariant), kRefVariant);
+  EXPECT_EQ(*FindVariant("avx2"), kAvx2Variant);
+  EXPECT_EQ(*FindVariant("avx512"), kAvx512Variant);
+  EXPECT_EQ(VariantParent(kAvx512Variant), kAvx2Variant);
+  EXPECT_EQ(VariantParent(kAvx2Variant), kRefVariant);
   EXPECT_EQ(VariantParent(kRefVariant), -1);
 }
 
@@ -34,7 +37,7 @@ TEST(Backend, UnknownVariantNamesThoseThereAre) {
   const StatusOr<VariantId> found = FindVariant("tpu");
   ASSERT_FALSE(found.ok());
   EXPECT_EQ(found.status().code(), StatusCode::kInvalidArgument);
-  EXPECT_NE(MessageOf(found.status()).find("no kernel variant 'tpu'; there are: ref, cpu"),
+  EXPECT_NE(MessageOf(found.status()).find("no kernel variant 'tpu'; there are: ref, avx2, avx512"),
             std::string::npos)
       << MessageOf(found.status());
 }
@@ -72,6 +75,41 @@ TEST(Backend, ProductOpTakesAForeignForm) {
   EXPECT_EQ(ToFloat(out[31]), 42.0f);
   RmsNorm({.variant = kCpuVariant}, params);
   EXPECT_EQ(ToFloat(out[31]), 1.0f);
+}
+
+constexpr CpuFeatures kOldCpu{.avx2 = true, .fma = true, .f16c = true};
+constexpr CpuFeatures kNewCpu{.avx2 = true,
+                              .fma = true,
+                              .f16c = true,
+                              .avx512 = true,
+                              .avx512_bf16 = true,
+                              .avx512_vbmi = true,
+                              .avx512_vnni = true};
+
+TEST(Backend, AutoTakesTheFastestVariantOfTheProcessor) {
+  for (const char* name : {"auto", "cpu"}) {
+    EXPECT_EQ(*ChooseVariant(name, kOldCpu), kAvx2Variant);
+    EXPECT_EQ(*ChooseVariant(name, kNewCpu), kAvx512Variant);
+    CpuFeatures no_bf16 = kNewCpu;
+    no_bf16.avx512_bf16 = false;
+    EXPECT_EQ(*ChooseVariant(name, no_bf16), kAvx2Variant);
+  }
+  EXPECT_EQ(*ChooseVariant("avx2", kNewCpu), kAvx2Variant);
+  EXPECT_EQ(*ChooseVariant("ref", {}), kRefVariant);
+}
+
+TEST(Backend, AForcedVariantNamesWhatTheProcessorLacks) {
+  const auto message = [](std::string_view name, const CpuFeatures& cpu) {
+    const StatusOr<VariantId> chosen = ChooseVariant(name, cpu);
+    return chosen.ok() ? std::string() : MessageOf(chosen.status());
+  };
+  EXPECT_NE(message("auto", {}).find("processor: no avx2 fma f16c, which variant avx2 needs"),
+            std::string::npos)
+      << message("auto", {});
+  CpuFeatures no_bf16 = kNewCpu;
+  no_bf16.avx512_bf16 = false;
+  EXPECT_NE(message("avx512", no_bf16).find("no avx512_bf16, which"), std::string::npos);
+  EXPECT_NE(message("tpu", kNewCpu).find("no kernel variant"), std::string::npos);
 }
 
 TEST(Backend, ChecksRunBeforeEveryVariant) {

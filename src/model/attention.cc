@@ -6,6 +6,7 @@
 
 #include "kernels/compressor/compressor.h"
 #include "kernels/fault.h"
+#include "kernels/formats/panels.h"
 #include "kernels/hyper_connection/hyper_connection.h"
 #include "kernels/kv_records/kv_records.h"
 #include "kernels/linear/linear.h"
@@ -337,10 +338,7 @@ void Model::Impl::OutputProjection(const BlockWeights& block, bf16* o, int32_t n
   const int64_t width = int64_t{groups} * rank;
   bf16* const z = z_.Get(num_rows * width);
   for (int32_t group = 0; group < groups; ++group) {
-    Matrix part = block.wo_a;
-    part.rows = rank;
-    part.data = block.wo_a.bytes() + int64_t{group} * rank * part.cols;
-    part.scale = block.wo_a.scale + int64_t{group} * (rank / 32) * (part.cols / 32);
+    const Matrix part = RowSlice(block.wo_a, group * rank, rank);
     Linear(backend_, {.num_tokens = num_rows,
                       .weight = part,
                       .x = o + int64_t{group} * part.cols,

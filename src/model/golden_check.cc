@@ -32,10 +32,11 @@ int32_t ArgMax(std::span<const float> row) {
 
 class GoldenRun {
  public:
-  GoldenRun(const Checkpoint& checkpoint, std::vector<int32_t> classes, const GoldenData& data,
-            const GoldenOptions& options, const GoldenLimits& limits, GoldenReport& report)
-      : config_(checkpoint.config()),
-        weights_(checkpoint.weights()),
+  GoldenRun(const ModelConfig& config, const ModelWeights& weights, std::vector<int32_t> classes,
+            const GoldenData& data, const GoldenOptions& options, const GoldenLimits& limits,
+            GoldenReport& report)
+      : config_(config),
+        weights_(weights),
         classes_(std::move(classes)),
         data_(data),
         options_(options),
@@ -390,7 +391,9 @@ StatusOr<GoldenReport> RunGoldenCheck(Disk& disk, const std::string& golden_dir,
   DI_ASSIGN_OR_RETURN(GoldenFolder folder, OpenGoldenFolder(disk, golden_dir, options.work_dir,
                                                             options.backend.threads));
   GoldenReport report;
-  GoldenRun(*folder.checkpoint, std::move(folder.classes), *data, options, limits, report).All();
+  GoldenRun(folder.checkpoint->config(), folder.packed->weights(), std::move(folder.classes), *data,
+            options, limits, report)
+      .All();
   return report;
 }
 

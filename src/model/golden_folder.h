@@ -13,11 +13,13 @@
 #include "cache/page_pool.h"
 #include "model/checkpoint.h"
 #include "model/model.h"
+#include "model/packed_weights.h"
 
 namespace deepinfer {
 
 struct GoldenFolder {
   std::unique_ptr<Checkpoint> checkpoint;
+  std::unique_ptr<PackedWeights> packed;  // the checkpoint's, for the fast forms too
   std::vector<int32_t> classes;  // [vocab_size] token classes; empty if the config has no engram
 };
 

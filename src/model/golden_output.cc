@@ -113,7 +113,7 @@ class GoldenRecording {
 
  private:
   Model MakeModel(const ModelConfig& config) const {
-    return Model(config, folder_.checkpoint->weights(), folder_.classes, {.backend = backend_});
+    return Model(config, folder_.packed->weights(), folder_.classes, {.backend = backend_});
   }
 
   void PutToken(GoldenSequence& sequence, int32_t step, std::span<const float> logits) {

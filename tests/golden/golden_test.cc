@@ -6,6 +6,8 @@
 
 #include <filesystem>
 
+#include "kernels/cpu/features.h"
+
 namespace deepinfer {
 namespace {
 
@@ -46,21 +48,34 @@ std::string Shared(const std::string& name) {
   return StrCat(DI_SOURCE_DIR, "/../shared/data/golden/", name);
 }
 
-TEST(Golden, TinyCpu) { ExpectGreen(Stored("tiny"), kCpuVariant); }
+// Every folder once per CPU variant of this machine, and with the oracle.
+class GoldenCpu : public ::testing::TestWithParam<VariantId> {
+ protected:
+  void SetUp() override {
+    const std::string missing = MissingFeatures(GetParam());
+    if (!missing.empty()) GTEST_SKIP() << "skipped: no " << missing;
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Cpu, GoldenCpu, ::testing::Values(kAvx2Variant, kAvx512Variant),
+                         [](const auto& info) {
+                           return VariantNames()[static_cast<size_t>(info.param)];
+                         });
+
+TEST_P(GoldenCpu, Tiny) { ExpectGreen(Stored("tiny"), GetParam()); }
 TEST(Golden, TinyOracle) { ExpectGreen(Stored("tiny"), kRefVariant); }
-TEST(Golden, ManyExpertsCpu) { ExpectGreen(Stored("A"), kCpuVariant); }
+TEST_P(GoldenCpu, ManyExperts) { ExpectGreen(Stored("A"), GetParam()); }
 TEST(Golden, ManyExpertsOracle) { ExpectGreen(Stored("A"), kRefVariant); }
-TEST(Golden, RealAttentionCpu) { ExpectGreen(Stored("B"), kCpuVariant); }
+TEST_P(GoldenCpu, RealAttention) { ExpectGreen(Stored("B"), GetParam()); }
 
 // B with its layer streams, which do not fit into the repository; limits.json of the stored copy
 // applies.
-TEST(Golden, RealAttentionLayerByLayerCpu) {
+TEST_P(GoldenCpu, RealAttentionLayerByLayer) {
   if (!RealDisk().IsDirectory(Shared("B"))) GTEST_SKIP() << Shared("B") << " is not here";
   const WorkDir copy("copy");
   std::filesystem::copy(Shared("B"), copy.path(), std::filesystem::copy_options::recursive);
   std::filesystem::permissions(copy.path(), std::filesystem::perms::owner_all);
   std::filesystem::copy_file(Stored("B") + "/limits.json", copy.path() + "/limits.json");
-  ExpectGreen(copy.path(), kCpuVariant, 35);
+  ExpectGreen(copy.path(), GetParam(), 35);
 }
 
 TEST(Golden, SaysWhatIsMissing) {

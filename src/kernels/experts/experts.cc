@@ -3,7 +3,8 @@
 namespace deepinfer {
 
 void ExpertsRef(const Backend& backend, const ExpertsParams& params);
-void ExpertsCpu(const Backend& backend, const ExpertsParams& params);
+void ExpertsAvx2(const Backend& backend, const ExpertsParams& params);
+void ExpertsAvx512(const Backend& backend, const ExpertsParams& params);
 void CombineRef(const Backend& backend, const CombineParams& params);
 void CombineCpu(const Backend& backend, const CombineParams& params);
 
@@ -33,7 +34,7 @@ void CheckCombine(const CombineParams& p) {
 }  // namespace
 
 Op<ExpertsParams>& ExpertsOp() {
-  static Op<ExpertsParams> table(ExpertsRef, ExpertsCpu, CheckExperts);
+  static Op<ExpertsParams> table(ExpertsRef, ExpertsAvx2, CheckExperts, ExpertsAvx512);
   return table;
 }
 

@@ -4,6 +4,7 @@
 
 #include "kernels/testing/batch.h"
 #include "kernels/testing/data.h"
+#include "kernels/testing/packed.h"
 
 namespace deepinfer::testing {
 namespace {
@@ -102,6 +103,60 @@ TEST(Experts, RowsDoNotDependOnTheBatchOrTheGrouping) {
                                  RunRows(backend, layer, rows, begin, count, y);
                                });
   }
+}
+
+// The same with weights in panels, in every CPU variant of this machine.
+class ExpertsInPanels : public CpuVariants {
+ protected:
+  void Pack(Layer& layer) {
+    panels_ = std::vector<PackedMatrix>(layer.storage.size());
+    for (size_t i = 0; i < layer.storage.size(); ++i) {
+      panels_[i].plain.view = layer.storage[i].view;
+      panels_[i].Pack();
+    }
+    for (size_t e = 0; e < layer.experts.size(); ++e) {
+      layer.experts[e] = {panels_[3 * e].view, panels_[3 * e + 1].view, panels_[3 * e + 2].view};
+    }
+  }
+
+ private:
+  std::vector<PackedMatrix> panels_;
+};
+DI_INSTANTIATE_CPU_VARIANTS(ExpertsInPanels);
+
+TEST_P(ExpertsInPanels, MatchTheOracle) {
+  for (const DataKind kind : kAllDataKinds) {
+    Layer layer = MakeLayer(kind, 8, 128, 64, 2);
+    Pack(layer);
+    for (const int32_t num_rows : {1, 7, 8, 9, 64, 257}) {
+      const Rows rows = MakeRows(kind, layer, num_rows);
+      const std::vector<bf16> got = Output(backend(), layer, rows), ref = Output(kRef, layer, rows);
+      if (num_rows >= 7) {
+        EXPECT_GE(EqualShare(got, ref), 0.99) << static_cast<int>(kind);
+      }
+      EXPECT_LT(Compare(got, ref).rel_l2, 2e-3) << static_cast<int>(kind);
+    }
+  }
+}
+
+TEST_P(ExpertsInPanels, RowsDoNotDependOnTheBatchOrTheGrouping) {
+  Layer layer = MakeLayer(DataKind::kNormal, 12, 64, 32, 3);
+  Pack(layer);
+  const Rows rows = MakeRows(DataKind::kNormal, layer, kMostRows);
+  ExpectBatchInvariant<bf16>(
+      kMostRows, 3 * 64,
+      [&](const Backend& b, int32_t begin, int32_t count, bf16* y) {
+        RunRows(b, layer, rows, begin, count, y);
+      },
+      GetParam());
+}
+
+TEST_P(ExpertsInPanels, OneWithoutPanelsTakesAllToThePlainForm) {
+  Layer layer = MakeLayer(DataKind::kNormal, 4, 64, 32, 2);
+  Pack(layer);
+  const Rows rows = MakeRows(DataKind::kNormal, layer, 5);
+  layer.experts[1].w2.panels = nullptr;
+  EXPECT_LT(Compare(Output(backend(), layer, rows), Output(kRef, layer, rows)).rel_l2, 2e-3);
 }
 
 TEST(Experts, OnlyChosenExpertsAreRead) {

@@ -1,5 +1,5 @@
-// kernels/formats/matrix.h: views of weight matrices in checkpoint layout. Nothing here owns
-// memory.
+// kernels/formats/matrix.h: views of weight matrices, in checkpoint layout and in panels. Nothing
+// here owns memory.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +9,8 @@
 namespace deepinfer {
 
 enum class WeightFormat : uint8_t { kNone, kFp8, kFp4, kBf16, kF32 };
+
+inline constexpr int32_t kPanelRows = 16;
 
 // W[rows, cols], y = x W^T. Row-major.
 //   kFp8   data [rows, cols] e4m3, scale [rows/32, cols/32] E8M0
@@ -20,6 +22,8 @@ struct Matrix {
   int32_t cols = 0;
   const void* data = nullptr;
   const uint8_t* scale = nullptr;
+  // The same weights as panels (formats/panels.h), or null: the fast CPU forms read them instead.
+  const uint8_t* panels = nullptr;
   // False when some scale byte lies outside [64, 190]: fast forms then take their exact slow path.
   bool usual_scales = true;
 

@@ -1,6 +1,6 @@
 #include "kernels/linear/linear.h"
 
-#include "kernels/linear/cpu/linear_cpu.h"
+#include "kernels/linear/cpu/linear_panels.h"
 
 namespace deepinfer {
 
@@ -25,7 +25,7 @@ void Check(const LinearParams& p) {
 }  // namespace
 
 Op<LinearParams>& LinearOp() {
-  static Op<LinearParams> table(LinearRef, LinearCpu, Check);
+  static Op<LinearParams> table(LinearRef, LinearAvx2, Check, LinearAvx512);
   return table;
 }
 

@@ -21,28 +21,30 @@ inline constexpr int32_t kRowCounts[] = {1,  2,  3,  5,  7,  8,  15,  16,
 inline constexpr int32_t kMostRows = 257;
 
 // run(backend, begin, count, out) computes rows [begin, begin + count) into out [count, row_size].
-// Expects of the cpu form: nothing written outside, everything written inside, the same bits in a
-// second run, with two threads, and for every row whatever batch it is part of.
-// Returns all `num_rows` rows.
+// Expects of the variant's form: nothing written outside, everything written inside, the same bits
+// in a second run, with two threads, and for every row whatever batch it is part of. Returns all
+// `num_rows` rows.
 template <typename T, typename Run>
-std::vector<T> ExpectBatchInvariant(int32_t num_rows, int64_t row_size, const Run& run) {
+std::vector<T> ExpectBatchInvariant(int32_t num_rows, int64_t row_size, const Run& run,
+                                    VariantId variant = kCpuVariant) {
+  const Backend backend{.variant = variant};
   Guarded<T> whole(num_rows * row_size), again(num_rows * row_size);
-  run(kCpu, 0, num_rows, whole.data());
+  run(backend, 0, num_rows, whole.data());
   EXPECT_TRUE(whole.GuardsIntact()) << "written outside the output";
 
-  run(kCpu, 0, num_rows, again.data());
+  run(backend, 0, num_rows, again.data());
   EXPECT_TRUE(BitEqual(whole.data(), again.data(), whole.size())) << "second run differs";
 
   ThreadPool pool(2);
   again.Poison();
-  run(Backend{.variant = kCpuVariant, .threads = &pool}, 0, num_rows, again.data());
+  run(Backend{.variant = variant, .threads = &pool}, 0, num_rows, again.data());
   EXPECT_TRUE(BitEqual(whole.data(), again.data(), whole.size())) << "two threads differ";
 
   for (const int32_t count : kRowCounts) {
     if (count >= num_rows) break;
     const int32_t begin = (count * 37) % (num_rows - count + 1);
     Guarded<T> part(count * row_size);
-    run(kCpu, begin, count, part.data());
+    run(backend, begin, count, part.data());
     EXPECT_TRUE(part.GuardsIntact()) << count << " rows: written outside the output";
     EXPECT_TRUE(BitEqual(part.data(), whole.data() + begin * row_size, part.size()))
         << count << " rows from row " << begin << " differ from the same rows of a batch of "

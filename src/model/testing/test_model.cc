@@ -13,11 +13,12 @@ TestModel::TestModel(const std::string& name, VariantId variant, int num_threads
       WriteSyntheticCheckpoint(disk_, config, seed, "model", {.pool = &threads_}).status();
   CHECK(written.ok());
   checkpoint_ = Checkpoint::Open(disk_, "model").value();
+  packed_ = PackedWeights::Pack(checkpoint_->weights(), {.pool = &threads_}).value();
   const std::string bytes = disk_.ReadText("model/engram_classes.bin").value();
   std::vector<int32_t> classes(bytes.size() / sizeof(int32_t));
   std::memcpy(classes.data(), bytes.data(), bytes.size());
   model_ =
-      std::make_unique<Model>(checkpoint_->config(), checkpoint_->weights(), std::move(classes),
+      std::make_unique<Model>(checkpoint_->config(), packed_->weights(), std::move(classes),
                               ModelOptions{.backend = {.variant = variant, .threads = &threads_}});
 }
 

@@ -11,6 +11,7 @@
 #include "cache/page_pool.h"
 #include "model/checkpoint.h"
 #include "model/model.h"
+#include "model/packed_weights.h"
 
 namespace deepinfer {
 
@@ -26,6 +27,7 @@ class TestModel {
   SimulatedDisk disk_;
   ThreadPool threads_;
   std::unique_ptr<Checkpoint> checkpoint_;
+  std::unique_ptr<PackedWeights> packed_;
   std::unique_ptr<Model> model_;
 };
 

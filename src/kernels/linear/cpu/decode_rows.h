@@ -21,21 +21,27 @@ inline __m256 DecodeE4m3(const uint8_t* codes, __m256 scale_times_256) {
   return _mm256_mul_ps(_mm256_cvtph_ps(_mm_or_si128(sign, rest)), scale_times_256);
 }
 
-// 32 e2m1 codes (16 bytes, low nibble first) -> 32 floats. Code -0 decodes to +0: no sum can tell.
-inline void DecodeE2m1Group(const uint8_t* pairs, float scale, float* out) {
+// 16 e2m1 codes (8 bytes, low nibble first) -> 16 floats. Code -0 decodes to +0: no sum can tell.
+inline void DecodeE2m1Half(const uint8_t* pairs, float scale, float* out) {
   // Twice the values, which are integers.
   const __m128i table = _mm_setr_epi8(0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12);
   const __m128i low_nibbles = _mm_set1_epi8(15);
-  const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(pairs));
+  const __m128i bytes = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(pairs));
   const __m128i even = _mm_shuffle_epi8(table, _mm_and_si128(bytes, low_nibbles));
   const __m128i odd = _mm_shuffle_epi8(table, _mm_and_si128(_mm_srli_epi16(bytes, 4), low_nibbles));
-  const __m128i halves[2] = {_mm_unpacklo_epi8(even, odd), _mm_unpackhi_epi8(even, odd)};
+  const __m128i codes = _mm_unpacklo_epi8(even, odd);
   const __m256 half_scale = _mm256_set1_ps(0.5f * scale);
-  for (int i = 0; i < 4; ++i) {
-    const __m128i part = i % 2 == 0 ? halves[i / 2] : _mm_srli_si128(halves[i / 2], 8);
+  for (int i = 0; i < 2; ++i) {
+    const __m128i part = i == 0 ? codes : _mm_srli_si128(codes, 8);
     const __m256 values = _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(part));
     _mm256_storeu_ps(out + 8 * i, _mm256_mul_ps(values, half_scale));
   }
+}
+
+// 32 of them, 16 bytes.
+inline void DecodeE2m1Group(const uint8_t* pairs, float scale, float* out) {
+  DecodeE2m1Half(pairs, scale, out);
+  DecodeE2m1Half(pairs + 8, scale, out + 16);
 }
 
 // BF16 or F32 columns, count of them, then zeros up to the next multiple of 8.

@@ -1,0 +1,173 @@
+// Few rows of x: every panel streams through once, its codes decoded in registers. More rows: a few
+// panels are decoded a stretch of columns at a time and multiplied with blocks of rows from cache.
+// Both give the same bits (panel_kernels.h).
+
+#include "kernels/linear/cpu/linear_panels.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "kernels/cpu/scratch.h"
+#include "kernels/linear/cpu/linear_cpu.h"
+
+namespace deepinfer {
+namespace {
+
+constexpr int32_t kRowBlock = 512;  // rows of x whose totals stay in the L2 cache
+
+int64_t ElementBytes(const PanelKernels& kernels) { return kernels.x_is_f32 ? 4 : 2; }
+
+PanelRows From(const PanelKernels& kernels, PanelRows x, int64_t row, int64_t col) {
+  const int64_t skipped = (row * x.stride + col) * ElementBytes(kernels);
+  return {static_cast<const uint8_t*>(x.data) + skipped, x.stride};
+}
+
+// A row of x, then zeros up to `stride`.
+void ConvertRow(const bf16* x, int32_t cols, int64_t stride, float* out) {
+  for (int32_t k = 0; k < cols; ++k) out[k] = ToFloat(x[k]);
+  std::fill(out + cols, out + stride, 0.0f);
+}
+void ConvertRow(const bf16* x, int32_t cols, int64_t stride, bf16* out) {
+  std::copy_n(x, cols, out);
+  std::fill(out + cols, out + stride, bf16{0});
+}
+
+// totals [num_rows, num_panels * 16] -> rows [first_row, ...) of the output.
+void Store(const LinearParams& p, int64_t first_row, int64_t num_rows, int32_t first_panel,
+           int32_t num_panels, const float* totals) {
+  const int32_t begin = first_panel * kPanelRows;
+  const int32_t count = std::min(num_panels * kPanelRows, p.weight.rows - begin);
+  for (int64_t t = 0; t < num_rows; ++t) {
+    const float* const total = totals + t * num_panels * kPanelRows;
+    const int64_t at = (first_row + t) * p.out_stride + begin;
+    if (p.out_f32 != nullptr) {
+      std::copy_n(total, count, p.out_f32 + at);
+    } else {
+      for (int32_t n = 0; n < count; ++n) p.out[at + n] = ToBf16(total[n]);
+    }
+  }
+}
+
+const uint8_t* PanelAt(const Matrix& w, int32_t panel) {
+  return w.panels + panel * PanelBytes(w.format, w.cols);
+}
+
+void StreamPanels(const PanelKernels& kernels, const LinearParams& p, PanelRows x, int32_t begin,
+                  int32_t end) {
+  alignas(64) float totals[kMaxStreamRows * kMaxStreamPanels * kPanelRows];
+  const int32_t abreast = kernels.stream_panels(p.weight.format, p.num_tokens);
+  for (int32_t panel = begin; panel < end;) {
+    const int32_t count = end - panel >= abreast ? abreast : 1;
+    kernels.stream(p.weight.format, PanelAt(p.weight, panel), count, NumGroups(p.weight.cols), x,
+                   p.num_tokens, totals);
+    Store(p, 0, p.num_tokens, panel, count, totals);
+    panel += count;
+  }
+}
+
+// Rows [first_row, first_row + num_rows) times `num_panels` panels from `first_panel` on.
+void TileBlock(const PanelKernels& kernels, const LinearParams& p, PanelRows x, int32_t first_row,
+               int32_t num_rows, int32_t first_panel, int32_t num_panels) {
+  thread_local AlignedScratch total_scratch, weight_scratch, scale_scratch;
+  const Matrix& w = p.weight;
+  const int32_t num_groups = NumGroups(w.cols);
+  const int64_t width = int64_t{num_panels} * kPanelRows;
+  float* const totals = total_scratch.Get<float>(num_rows * width);
+  std::fill_n(totals, num_rows * width, 0.0f);
+  const int64_t lanes = kernels.tile_groups * width;
+  DecodedPanels decoded{weight_scratch.Get<uint8_t>(lanes * kGroupCols * kernels.weight_bytes),
+                        scale_scratch.Get<float>(lanes)};
+  for (int32_t begin = 0; begin < num_groups; begin += kernels.tile_groups) {
+    decoded.num_groups = std::min(kernels.tile_groups, num_groups - begin);
+    for (int32_t i = 0; i < num_panels; ++i) {
+      kernels.decode(w.format, PanelAt(w, first_panel + i), num_groups, begin, i, decoded);
+    }
+    // Tiles of about equal height.
+    int32_t tiles = (num_rows + kernels.tile_rows - 1) / kernels.tile_rows;
+    for (int32_t t = 0; t < num_rows; --tiles) {
+      const int32_t rows = (num_rows - t + tiles - 1) / tiles;
+      kernels.tile(decoded, num_panels, From(kernels, x, first_row + t, begin * kGroupCols), rows,
+                   totals + t * width, width);
+      t += rows;
+    }
+  }
+  Store(p, first_row, num_rows, first_panel, num_panels, totals);
+}
+
+void TilePanels(const PanelKernels& kernels, const LinearParams& p, PanelRows x, int32_t begin,
+                int32_t end) {
+  for (int32_t panel = begin; panel < end;) {
+    const int32_t count = end - panel >= kernels.tile_panels ? kernels.tile_panels : 1;
+    for (int32_t row = 0; row < p.num_tokens; row += kRowBlock) {
+      TileBlock(kernels, p, x, row, std::min(kRowBlock, p.num_tokens - row), panel, count);
+    }
+    panel += count;
+  }
+}
+
+}  // namespace
+
+PanelRows PreparePanelRows(const PanelKernels& kernels, const Backend& backend, const bf16* x,
+                           int64_t x_stride, int64_t num_rows, int32_t cols,
+                           AlignedScratch& scratch) {
+  const int64_t stride = int64_t{NumGroups(cols)} * kGroupCols;
+  if (!kernels.x_is_f32 && stride == cols) return {x, x_stride};
+  auto* const rows = scratch.Get<uint8_t>(num_rows * stride * ElementBytes(kernels));
+  backend.ParallelFor(num_rows, 16, [&](int64_t begin, int64_t end) {
+    for (int64_t t = begin; t < end; ++t) {
+      if (kernels.x_is_f32) {
+        ConvertRow(x + t * x_stride, cols, stride, reinterpret_cast<float*>(rows) + t * stride);
+      } else {
+        ConvertRow(x + t * x_stride, cols, stride, reinterpret_cast<bf16*>(rows) + t * stride);
+      }
+    }
+  });
+  return {rows, stride};
+}
+
+PanelProduct::PanelProduct(const PanelKernels& kernels, const LinearParams& params, PanelRows x)
+    : kernels_(&kernels), params_(params), x_(x) {
+  CHECK(HasPanels(params.weight));
+  CHECK_LE(kernels.stream_rows, kMaxStreamRows);
+  const bool few = params.num_tokens <= kernels.stream_rows;
+  panels_per_unit_ =
+      few ? kernels.stream_panels(params.weight.format, params.num_tokens) : kernels.tile_panels;
+  CHECK_LE(panels_per_unit_, kMaxStreamPanels);
+}
+
+int32_t PanelProduct::num_units() const {
+  return (NumPanels(params_.weight.rows) + panels_per_unit_ - 1) / panels_per_unit_;
+}
+
+void PanelProduct::Run(int64_t begin, int64_t end) const {
+  const auto first = static_cast<int32_t>(begin) * panels_per_unit_;
+  const int32_t last =
+      std::min(NumPanels(params_.weight.rows), static_cast<int32_t>(end) * panels_per_unit_);
+  if (params_.num_tokens <= kernels_->stream_rows) {
+    StreamPanels(*kernels_, params_, x_, first, last);
+  } else {
+    TilePanels(*kernels_, params_, x_, first, last);
+  }
+}
+
+void LinearPanels(const PanelKernels& kernels, const Backend& backend, const LinearParams& p) {
+  if (p.num_tokens == 0) return;
+  thread_local AlignedScratch scratch;
+  const PanelProduct product(
+      kernels, p,
+      PreparePanelRows(kernels, backend, p.x, p.x_stride, p.num_tokens, p.weight.cols, scratch));
+  backend.ParallelFor(product.num_units(), 1,
+                      [&](int64_t begin, int64_t end) { product.Run(begin, end); });
+}
+
+void LinearAvx2(const Backend& backend, const LinearParams& params) {
+  if (!HasPanels(params.weight)) return LinearCpu(backend, params);
+  LinearPanels(kAvx2Panels, backend, params);
+}
+
+void LinearAvx512(const Backend& backend, const LinearParams& params) {
+  if (!HasPanels(params.weight)) return LinearCpu(backend, params);
+  LinearPanels(kAvx512Panels, backend, params);
+}
+
+}  // namespace deepinfer

@@ -1,0 +1,267 @@
+// AVX2: codes become exact F32 values, products by FMA; a panel is two vectors of eight rows.
+
+#include <immintrin.h>
+
+#include <cstring>
+
+#include "kernels/linear/cpu/panel_kernels.h"
+
+namespace deepinfer {
+namespace {
+
+constexpr int kHalves = 2;  // vectors of eight rows
+
+// A block of 64 bytes -> kCols columns of [2][8] floats; column c by Column(). `Load` shares what
+// the columns have in common. The values lack the factor kFactor.
+template <WeightFormat kFormat>
+struct Decoder;
+
+template <>
+struct Decoder<WeightFormat::kFp4> {
+  static constexpr int kCols = 8;
+  struct Block {
+    __m256i codes[kHalves];
+  };
+  const __m256 magnitudes = _mm256_setr_ps(0.0f, 0.5f, 1.0f, 1.5f, 2.0f, 3.0f, 4.0f, 6.0f);
+  const __m256i sign = _mm256_set1_epi32(static_cast<int>(0x80000000u));
+
+  static Block Load(const uint8_t* codes) {
+    return {{_mm256_load_si256(reinterpret_cast<const __m256i*>(codes)),
+             _mm256_load_si256(reinterpret_cast<const __m256i*>(codes + 32))}};
+  }
+  // VPERMPS reads three index bits: the magnitude. Bit 3 of the nibble is the sign.
+  template <int kCol>
+  __m256 Column(const Block& block, int half) const {
+    constexpr int kShift = kCol / 2 * 4 + kCol % 2 * 16;
+    const __m256i v = block.codes[half];
+    const __m256 magnitude = _mm256_permutevar8x32_ps(magnitudes, _mm256_srli_epi32(v, kShift));
+    const __m256i negative = _mm256_and_si256(_mm256_slli_epi32(v, 28 - kShift), sign);
+    return _mm256_xor_ps(magnitude, _mm256_castsi256_ps(negative));
+  }
+  static __m256 Scale(const uint8_t* scales, int64_t group, int half) {
+    const auto* bytes = reinterpret_cast<const __m128i*>(scales + group * kPanelRows + half * 8);
+    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu8_epi32(_mm_loadl_epi64(bytes)), 23));
+  }
+};
+
+template <>
+struct Decoder<WeightFormat::kFp8> {
+  static constexpr int kCols = 4;
+  struct Block {
+    __m256i even[kHalves], odd[kHalves];  // F16 of 2^-8 of the codes: eight rows, then eight more
+  };
+  // e4m3 in the upper bits of an F16 keeps its mantissa; the exponent bias is larger by 8.
+  static Block Load(const uint8_t* codes) {
+    const __m256i keep = _mm256_set1_epi16(static_cast<short>(0xbf80));
+    Block block;
+    for (int half = 0; half < kHalves; ++half) {
+      const __m256i v = _mm256_permute4x64_epi64(
+          _mm256_load_si256(reinterpret_cast<const __m256i*>(codes + half * 32)), 0xd8);
+      block.even[half] = _mm256_and_si256(_mm256_srai_epi16(_mm256_slli_epi16(v, 8), 1), keep);
+      block.odd[half] = _mm256_and_si256(_mm256_srai_epi16(v, 1), keep);
+    }
+    return block;
+  }
+  template <int kCol>
+  __m256 Column(const Block& block, int half) const {
+    const __m256i pair = kCol % 2 == 0 ? block.even[half] : block.odd[half];
+    return _mm256_cvtph_ps(kCol < 2 ? _mm256_castsi256_si128(pair)
+                                    : _mm256_extracti128_si256(pair, 1));
+  }
+  static __m256 Scale(const uint8_t* scales, int64_t group, int) {  // times 2^8
+    return _mm256_castsi256_ps(_mm256_set1_epi32((scales[group] + 8) << 23));
+  }
+};
+
+template <>
+struct Decoder<WeightFormat::kBf16> {
+  static constexpr int kCols = 2;
+  struct Block {
+    __m256i pairs[kHalves];
+  };
+  static Block Load(const uint8_t* codes) {
+    return {{_mm256_load_si256(reinterpret_cast<const __m256i*>(codes)),
+             _mm256_load_si256(reinterpret_cast<const __m256i*>(codes + 32))}};
+  }
+  template <int kCol>
+  __m256 Column(const Block& block, int half) const {
+    const __m256i v = block.pairs[half];
+    const __m256i upper = _mm256_set1_epi32(static_cast<int>(0xffff0000u));
+    return _mm256_castsi256_ps(kCol == 0 ? _mm256_slli_epi32(v, 16) : _mm256_and_si256(v, upper));
+  }
+  static __m256 Scale(const uint8_t*, int64_t, int) { return _mm256_set1_ps(1.0f); }
+};
+
+// body.template operator()<c>() for c = 0 .. kCount-1.
+template <int kCount, int kFirst = 0, typename Body>
+inline __attribute__((always_inline)) void ForColumns(const Body& body) {
+  if constexpr (kFirst < kCount) {
+    body.template operator()<kFirst>();
+    ForColumns<kCount, kFirst + 1>(body);
+  }
+}
+
+template <WeightFormat kFormat, int kRows>
+void StreamRows(const uint8_t* panel, int32_t num_groups, PanelRows rows, float* totals) {
+  using D = Decoder<kFormat>;
+  constexpr int64_t kBytes = PanelGroupBytes(kFormat);
+  constexpr int64_t kAhead = 4096;  // bytes; into the next panel at the end
+  const D decoder;
+  const uint8_t* const scales = panel + num_groups * kBytes;
+  const auto* const x = static_cast<const float*>(rows.data);
+  for (int i = 0; i < kRows * kHalves; ++i) _mm256_storeu_ps(totals + 8 * i, _mm256_setzero_ps());
+  for (int64_t g = 0; g < num_groups; ++g) {
+    __m256 sum[kRows][kHalves];
+    for (int t = 0; t < kRows; ++t) sum[t][0] = sum[t][1] = _mm256_setzero_ps();
+    for (int b = 0; b < kGroupCols / D::kCols; ++b) {
+      const uint8_t* const codes = panel + g * kBytes + b * 64;
+      _mm_prefetch(reinterpret_cast<const char*>(codes + kAhead), _MM_HINT_T0);
+      const auto block = D::Load(codes);
+      const float* const xb = x + g * kGroupCols + b * D::kCols;
+      ForColumns<D::kCols>([&]<int kCol>() __attribute__((always_inline)) {
+        const __m256 w[kHalves] = {decoder.template Column<kCol>(block, 0),
+                                   decoder.template Column<kCol>(block, 1)};
+        for (int t = 0; t < kRows; ++t) {
+          const __m256 xt = _mm256_broadcast_ss(xb + t * rows.stride + kCol);
+          for (int h = 0; h < kHalves; ++h) sum[t][h] = _mm256_fmadd_ps(w[h], xt, sum[t][h]);
+        }
+      });
+    }
+    for (int h = 0; h < kHalves; ++h) {
+      const __m256 scale = D::Scale(scales, g, h);
+      for (int t = 0; t < kRows; ++t) {
+        float* const total = totals + t * kPanelRows + 8 * h;
+        _mm256_storeu_ps(total, _mm256_fmadd_ps(sum[t][h], scale, _mm256_loadu_ps(total)));
+      }
+    }
+  }
+}
+
+template <WeightFormat kFormat>
+void StreamFormat(const uint8_t* panel, int32_t num_groups, PanelRows x, int32_t num_rows,
+                  float* totals) {
+  switch (num_rows) {
+    case 1:
+      return StreamRows<kFormat, 1>(panel, num_groups, x, totals);
+    case 2:
+      return StreamRows<kFormat, 2>(panel, num_groups, x, totals);
+    case 3:
+      return StreamRows<kFormat, 3>(panel, num_groups, x, totals);
+    default:
+      return StreamRows<kFormat, 4>(panel, num_groups, x, totals);
+  }
+}
+
+// One panel keeps the decoder busy.
+int32_t StreamPanels(WeightFormat /*format*/, int32_t /*num_rows*/) { return 1; }
+
+void Stream(WeightFormat format, const uint8_t* panel, int32_t /*num_panels: one*/,
+            int32_t num_groups, PanelRows x, int32_t num_rows, float* totals) {
+  switch (format) {
+    case WeightFormat::kFp4:
+      return StreamFormat<WeightFormat::kFp4>(panel, num_groups, x, num_rows, totals);
+    case WeightFormat::kFp8:
+      return StreamFormat<WeightFormat::kFp8>(panel, num_groups, x, num_rows, totals);
+    default:
+      return StreamFormat<WeightFormat::kBf16>(panel, num_groups, x, num_rows, totals);
+  }
+}
+
+template <WeightFormat kFormat>
+void DecodeFormat(const uint8_t* panel, int32_t num_groups, int32_t begin, int32_t index,
+                  const DecodedPanels& out) {
+  using D = Decoder<kFormat>;
+  constexpr int64_t kBytes = PanelGroupBytes(kFormat);
+  const D decoder;
+  const int64_t first = int64_t{index} * out.num_groups;
+  float* weights = static_cast<float*>(out.weights) + first * kGroupCols * kPanelRows;
+  float* scales = out.scales + first * kPanelRows;
+  for (int64_t g = begin; g < begin + out.num_groups; ++g, scales += kPanelRows) {
+    for (int b = 0; b < kGroupCols / D::kCols; ++b, weights += D::kCols * kPanelRows) {
+      const uint8_t* const codes = panel + g * kBytes + b * 64;
+      _mm_prefetch(reinterpret_cast<const char*>(codes + 2048), _MM_HINT_T0);
+      const auto block = D::Load(codes);
+      ForColumns<D::kCols>([&]<int kCol>() __attribute__((always_inline)) {
+        for (int h = 0; h < kHalves; ++h) {
+          _mm256_storeu_ps(weights + kCol * kPanelRows + 8 * h,
+                           decoder.template Column<kCol>(block, h));
+        }
+      });
+    }
+    for (int h = 0; h < kHalves; ++h) {
+      _mm256_storeu_ps(scales + 8 * h, D::Scale(panel + num_groups * kBytes, g, h));
+    }
+  }
+}
+
+void Decode(WeightFormat format, const uint8_t* panel, int32_t num_groups, int32_t begin,
+            int32_t index, const DecodedPanels& out) {
+  switch (format) {
+    case WeightFormat::kFp4:
+      return DecodeFormat<WeightFormat::kFp4>(panel, num_groups, begin, index, out);
+    case WeightFormat::kFp8:
+      return DecodeFormat<WeightFormat::kFp8>(panel, num_groups, begin, index, out);
+    default:
+      return DecodeFormat<WeightFormat::kBf16>(panel, num_groups, begin, index, out);
+  }
+}
+
+template <int kRows>
+void TileRows(const DecodedPanels& w, PanelRows rows, float* totals, int64_t row_stride) {
+  const auto* const x = static_cast<const float*>(rows.data);
+  const auto* const weights = static_cast<const float*>(w.weights);
+  for (int64_t g = 0; g < w.num_groups; ++g) {
+    __m256 sum[kRows][kHalves];
+    for (int t = 0; t < kRows; ++t) sum[t][0] = sum[t][1] = _mm256_setzero_ps();
+#pragma GCC unroll 4
+    for (int64_t k = g * kGroupCols; k < (g + 1) * kGroupCols; ++k) {
+      const __m256 w0 = _mm256_loadu_ps(weights + k * kPanelRows);
+      const __m256 w1 = _mm256_loadu_ps(weights + k * kPanelRows + 8);
+      for (int t = 0; t < kRows; ++t) {
+        const __m256 xt = _mm256_broadcast_ss(x + t * rows.stride + k);
+        sum[t][0] = _mm256_fmadd_ps(w0, xt, sum[t][0]);
+        sum[t][1] = _mm256_fmadd_ps(w1, xt, sum[t][1]);
+      }
+    }
+    for (int h = 0; h < kHalves; ++h) {
+      const __m256 scale = _mm256_loadu_ps(w.scales + g * kPanelRows + 8 * h);
+      for (int t = 0; t < kRows; ++t) {
+        float* const total = totals + t * row_stride + 8 * h;
+        _mm256_storeu_ps(total, _mm256_fmadd_ps(sum[t][h], scale, _mm256_loadu_ps(total)));
+      }
+    }
+  }
+}
+
+void Tile(const DecodedPanels& w, int32_t /*num_panels: one*/, PanelRows x, int32_t num_rows,
+          float* totals, int64_t row_stride) {
+  switch (num_rows) {
+    case 1:
+      return TileRows<1>(w, x, totals, row_stride);
+    case 2:
+      return TileRows<2>(w, x, totals, row_stride);
+    case 3:
+      return TileRows<3>(w, x, totals, row_stride);
+    case 4:
+      return TileRows<4>(w, x, totals, row_stride);
+    case 5:
+      return TileRows<5>(w, x, totals, row_stride);
+    default:
+      return TileRows<6>(w, x, totals, row_stride);
+  }
+}
+
+}  // namespace
+
+const PanelKernels kAvx2Panels = {.x_is_f32 = true,
+                                  .stream_rows = 4,
+                                  .stream_panels = StreamPanels,
+                                  .tile_panels = 1,
+                                  .tile_rows = 6,
+                                  .tile_groups = 8,
+                                  .weight_bytes = 4,
+                                  .stream = Stream,
+                                  .decode = Decode,
+                                  .tile = Tile};
+
+}  // namespace deepinfer
