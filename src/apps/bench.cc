@@ -6,6 +6,7 @@
 #include "apps/command.h"
 #include "apps/engine_flags.h"
 #include "apps/terminal.h"
+#include "base/cpu_topology.h"
 #include "base/log.h"
 #include "base/thread_pool.h"
 #include "kernels/benchmark/kernel_bench.h"
@@ -136,7 +137,7 @@ StatusOr<int> RunBenchCommand(const CommandContext& context) {
   options.Add({.flag = "json", .help = "one JSON object instead of a table"}, &json);
   options.Add({.flag = "variant",
                .help = "form of the ops",
-               .choices = {"auto", "cpu", "avx2", "avx512", "ref"}},
+               .choices = {"auto", "cpu", "avx2", "avx512", "amx", "ref"}},
               &variant);
   options.Add(
       {.flag = "threads", .help = "0: the CPUs this process may use", .min = 0, .max = 1024},
@@ -153,7 +154,7 @@ StatusOr<int> RunBenchCommand(const CommandContext& context) {
   ApplyLogLevel(log_level);
   DI_ASSIGN_OR_RETURN(const VariantId id, ChooseVariant(variant));
 
-  ThreadPool threads(num_threads > 0 ? num_threads : NumUsableCpus());
+  ThreadPool threads(num_threads > 0 ? num_threads : DefaultNumThreads(), {.pin = true});
   const std::string isa = VariantNames()[static_cast<size_t>(id)];
   const Backend backend{.variant = id, .threads = &threads};
   const auto write = [&](const auto& bench) {

@@ -5,6 +5,7 @@
 #include "apps/engine_flags.h"
 #include "apps/inspect.h"
 #include "apps/terminal.h"
+#include "base/cpu_topology.h"
 #include "base/thread_pool.h"
 
 namespace deepinfer {
@@ -38,7 +39,7 @@ StatusOr<int> RunInspectCommand(const CommandContext& context) {
   if (const auto code = ParseOptions(options, context)) return *code;
   ApplyLogLevel(log_level);
   DI_RETURN_IF_ERROR(NeedModel(inspect.model));
-  inspect.num_threads = threads > 0 ? threads : NumUsableCpus();
+  inspect.num_threads = threads > 0 ? threads : DefaultNumThreads();
   WeightProgress progress(context.clock);
   const auto result =
       RunInspect(inspect, context.disk, HubEnvironment(context.environment), std::ref(progress));

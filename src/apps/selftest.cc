@@ -8,6 +8,7 @@
 #include "apps/op_selftest.h"
 #include "apps/scratch_disk.h"
 #include "apps/terminal.h"
+#include "base/cpu_topology.h"
 #include "base/log.h"
 #include "base/thread_pool.h"
 #include "engine/loaded_engine.h"
@@ -150,7 +151,7 @@ StatusOr<int> RunSelftestCommand(const CommandContext& context) {
   options.Add({.flag = "json", .help = "one JSON object instead of a table"}, &json);
   options.Add({.flag = "variant",
                .help = "form of the ops, with --golden and --record",
-               .choices = {"auto", "cpu", "avx2", "avx512", "ref"}},
+               .choices = {"auto", "cpu", "avx2", "avx512", "amx", "ref"}},
               &variant);
   options.Add(
       {.flag = "threads", .help = "0: the CPUs this process may use", .min = 0, .max = 1024},
@@ -164,7 +165,7 @@ StatusOr<int> RunSelftestCommand(const CommandContext& context) {
   const bool runs_model = !golden.empty() || !record.empty();
   DI_ASSIGN_OR_RETURN(const VariantId id, ChooseVariant(variant));
 
-  ThreadPool threads(num_threads > 0 ? num_threads : NumUsableCpus());
+  ThreadPool threads(num_threads > 0 ? num_threads : DefaultNumThreads());
   Report report;
   if (!runs_model) {
     report = CheckMachine(threads);

@@ -1,60 +1,140 @@
 #include "base/thread_pool.h"
 
+#include <immintrin.h>
+#include <pthread.h>
 #include <sched.h>
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <mutex>
 #include <thread>
 #include <vector>
 
 #include "base/check.h"
+#include "base/cpu_topology.h"
 
 namespace deepinfer {
+namespace {
 
-// One loop at a time. Workers sleep between loops; pieces are claimed by an atomic counter.
+// A loop's state in one word: its number, whether pieces may still be had, how many workers are in.
+constexpr uint64_t kLoop = uint64_t{1} << 32, kClosed = uint64_t{1} << 31;
+uint64_t LoopOf(uint64_t state) { return state / kLoop; }
+uint64_t WorkersOf(uint64_t state) { return state % kClosed; }
+
+// About how long sleeping and waking takes.
+constexpr auto kSpinTime = std::chrono::microseconds(100);
+
+// Repeats `done` until it holds or the spinning time is over. Returns whether it holds.
+template <typename Done>
+bool Spin(const Done& done) {
+  constexpr int kChecksPerClock = 64;
+  const auto end = std::chrono::steady_clock::now() + kSpinTime;
+  do {
+    for (int i = 0; i < kChecksPerClock; ++i) {
+      if (done()) return true;
+      _mm_pause();
+    }
+  } while (std::chrono::steady_clock::now() < end);
+  return done();
+}
+
+void PinTo(std::thread& thread, int cpu) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  CPU_SET(static_cast<size_t>(cpu), &set);
+  pthread_setaffinity_np(thread.native_handle(), sizeof set, &set);  // a wish
+}
+
+}  // namespace
+
 struct ThreadPool::Shared {
-  std::mutex mutex;
-  std::condition_variable start, finish;
-  uint64_t loop_id = 0;
-  bool stop = false;
-  int num_busy = 0;
+  explicit Shared(int num_threads) : stretches(static_cast<size_t>(num_threads)) {}
 
+  // Pieces [next, end) of the loop; `next` runs past the end when nothing is left.
+  struct alignas(64) Stretch {
+    std::atomic<int64_t> next{0};
+    int64_t end = 0;
+  };
+
+  alignas(64) std::atomic<uint64_t> state{kClosed};
+  alignas(64) std::atomic<int> num_sleeping{0};
+  std::atomic<bool> stop{false};
+  bool may_spin = true;
+  std::mutex mutex;
+  std::condition_variable wake;
+
+  // Of the loop that is open; written while none is.
   const std::function<void(int64_t, int64_t)>* body = nullptr;
   int64_t count = 0, piece = 0;
-  std::atomic<int64_t> next{0};
+  std::vector<Stretch> stretches;  // by thread; the caller's is the first
   std::vector<std::thread> workers;
 
-  void RunPieces() {
-    for (;;) {
-      const int64_t begin = next.fetch_add(piece, std::memory_order_relaxed);
-      if (begin >= count) return;
-      (*body)(begin, std::min(count, begin + piece));
+  // Own pieces first, then those of the threads after it.
+  void RunPieces(size_t thread) {
+    for (size_t i = 0; i < stretches.size(); ++i) {
+      Stretch& stretch = stretches[(thread + i) % stretches.size()];
+      for (;;) {
+        const int64_t index = stretch.next.fetch_add(1, std::memory_order_relaxed);
+        if (index >= stretch.end) break;
+        (*body)(index* piece, std::min(count, (index + 1) * piece));
+      }
     }
   }
 
-  void WorkerMain() {
-    uint64_t seen = 0;
-    for (;;) {
-      {
-        std::unique_lock lock(mutex);
-        start.wait(lock, [&] { return stop || loop_id != seen; });
-        if (stop) return;
-        seen = loop_id;
+  bool HasNews(uint64_t seen) const {
+    return LoopOf(state.load(std::memory_order_acquire)) != seen || stop.load();
+  }
+
+  void Sleep(uint64_t seen) {
+    std::unique_lock lock(mutex);
+    ++num_sleeping;  // before the last look, as the caller looks after its last write
+    wake.wait(lock, [&] { return LoopOf(state.load()) != seen || stop.load(); });
+    --num_sleeping;
+  }
+
+  void WorkerMain(size_t thread) {
+    for (uint64_t seen = 0;;) {
+      if (!may_spin || !Spin([&] { return HasNews(seen); })) Sleep(seen);
+      if (stop.load()) return;
+      uint64_t now = state.load(std::memory_order_acquire);
+      seen = LoopOf(now);
+      while ((now & kClosed) == 0 && LoopOf(now) == seen) {
+        if (!state.compare_exchange_weak(now, now + 1, std::memory_order_acq_rel)) continue;
+        RunPieces(thread);
+        state.fetch_sub(1, std::memory_order_release);
+        break;
       }
-      RunPieces();
-      std::lock_guard lock(mutex);
-      if (--num_busy == 0) finish.notify_one();
     }
+  }
+
+  void Open() {
+    state.store((LoopOf(state.load(std::memory_order_relaxed)) + 1) * kLoop);
+    if (num_sleeping.load() == 0) return;
+    { std::lock_guard lock(mutex); }  // who is falling asleep has seen the loop or waits by now
+    wake.notify_all();
+  }
+
+  // No piece is left: nobody else may come in; waits for those who are.
+  void Close() {
+    state.fetch_or(kClosed, std::memory_order_acq_rel);
+    const auto all_out = [&] { return WorkersOf(state.load(std::memory_order_acquire)) == 0; };
+    while (!Spin(all_out)) std::this_thread::yield();
   }
 };
 
-ThreadPool::ThreadPool(int num_threads)
-    : num_threads_(num_threads), shared_(std::make_unique<Shared>()) {
+ThreadPool::ThreadPool(int num_threads, const ThreadPoolOptions& options)
+    : num_threads_(num_threads), shared_(std::make_unique<Shared>(std::max(num_threads, 1))) {
   CHECK_GE(num_threads, 1);
+  const int num_cores = DefaultNumThreads();
+  shared_->may_spin = num_threads <= num_cores;
+  const std::vector<Cpu> cpus = PlaceThreads(UsableCpus(), num_threads);
+  const bool pin = options.pin && num_threads == num_cores;
   for (int i = 1; i < num_threads; ++i) {
-    shared_->workers.emplace_back([this] { shared_->WorkerMain(); });
+    const auto thread = static_cast<size_t>(i);
+    shared_->workers.emplace_back([this, thread] { shared_->WorkerMain(thread); });
+    if (pin && thread < cpus.size()) PinTo(shared_->workers.back(), cpus[thread].id);
   }
 }
 
@@ -63,7 +143,7 @@ ThreadPool::~ThreadPool() {
     std::lock_guard lock(shared_->mutex);
     shared_->stop = true;
   }
-  shared_->start.notify_all();
+  shared_->wake.notify_all();
   for (std::thread& worker : shared_->workers) worker.join();
 }
 
@@ -76,27 +156,19 @@ void ThreadPool::ParallelFor(int64_t count, int64_t min_piece,
     return;
   }
   Shared& shared = *shared_;
-  {
-    std::lock_guard lock(shared.mutex);
-    shared.body = &body;
-    shared.count = count;
-    // About four pieces a thread, so that one slow thread does not hold up the rest.
-    shared.piece = std::max(least, (count + num_threads_ * 4 - 1) / (num_threads_ * 4));
-    shared.next.store(0, std::memory_order_relaxed);
-    shared.num_busy = num_threads_ - 1;
-    ++shared.loop_id;
+  shared.body = &body;
+  shared.count = count;
+  // About four pieces a thread, so that one slow thread does not hold up the rest.
+  shared.piece = std::max(least, (count + num_threads_ * 4 - 1) / (num_threads_ * 4));
+  const int64_t num_pieces = (count + shared.piece - 1) / shared.piece;
+  for (int64_t i = 0; i < num_threads_; ++i) {
+    Shared::Stretch& stretch = shared.stretches[static_cast<size_t>(i)];
+    stretch.next.store(i * num_pieces / num_threads_, std::memory_order_relaxed);
+    stretch.end = (i + 1) * num_pieces / num_threads_;
   }
-  shared.start.notify_all();
-  shared.RunPieces();
-  std::unique_lock lock(shared.mutex);
-  shared.finish.wait(lock, [&] { return shared.num_busy == 0; });
-}
-
-int NumUsableCpus() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  if (sched_getaffinity(0, sizeof set, &set) != 0) return 1;
-  return std::max(1, CPU_COUNT(&set));
+  shared.Open();
+  shared.RunPieces(0);
+  shared.Close();
 }
 
 }  // namespace deepinfer

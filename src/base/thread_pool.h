@@ -1,5 +1,9 @@
 // base/thread_pool.h: a fixed set of workers that run loops in parallel.
 //
+// Made for loops of microseconds that follow each other closely: workers spin for a moment after a
+// loop before they sleep, and a loop is over when its pieces are done, whoever ran them. Each
+// thread starts with its own stretch of the indices, the same in every loop of that length, so that
+// what it touched before lies in its caches and its memory; then it helps the others.
 // Threads: one caller at a time (the step loop). The caller works too, so a pool of one thread
 // starts none. Which thread runs which index is unspecified; results must not depend on it.
 #pragma once
@@ -10,10 +14,16 @@
 
 namespace deepinfer {
 
+struct ThreadPoolOptions {
+  // Binds the workers to processors, one to a physical core first. Only where the pool fills the
+  // cores that the process may use: else several processes would meet on the same few.
+  bool pin = false;
+};
+
 class ThreadPool {
  public:
   // num_threads counts the caller. Requires: num_threads >= 1.
-  explicit ThreadPool(int num_threads);
+  explicit ThreadPool(int num_threads, const ThreadPoolOptions& options = {});
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
@@ -30,8 +40,5 @@ class ThreadPool {
   const int num_threads_;
   std::unique_ptr<Shared> shared_;
 };
-
-// Hardware threads this process may use (affinity respected), at least 1.
-int NumUsableCpus();
 
 }  // namespace deepinfer

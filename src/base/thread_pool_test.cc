@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <chrono>
 #include <numeric>
+#include <thread>
 
 namespace deepinfer {
 namespace {
@@ -45,7 +48,29 @@ TEST(ThreadPool, WritesOfOneLoopAreSeenByTheNext) {
   EXPECT_EQ(std::accumulate(values.begin(), values.end(), int64_t{0}), 512 * 200);
 }
 
-TEST(ThreadPool, CountsUsableCpus) { EXPECT_GE(NumUsableCpus(), 1); }
+TEST(ThreadPool, LoopsFollowEachOtherThroughSleepAndSpin) {
+  for (const bool pin : {false, true}) {
+    ThreadPool pool(2, {.pin = pin});
+    std::atomic<int64_t> sum{0};
+    for (int round = 0; round < 60; ++round) {
+      if (round % 20 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(2));
+      pool.ParallelFor(8, 1, [&](int64_t begin, int64_t end) { sum += end - begin; });
+    }
+    EXPECT_EQ(sum, 60 * 8);
+  }
+}
+
+// A worker that never comes must not hold up a loop: pieces are done by whoever is there.
+TEST(ThreadPool, ManyMoreThreadsThanCpus) {
+  ThreadPool pool(40);
+  std::atomic<int64_t> sum{0};
+  for (int round = 0; round < 50; ++round) {
+    pool.ParallelFor(1000, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) sum += i;
+    });
+  }
+  EXPECT_EQ(sum, 50 * 499500);
+}
 
 }  // namespace
 }  // namespace deepinfer

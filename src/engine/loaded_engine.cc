@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "base/cpu_topology.h"
 #include "base/log.h"
 #include "base/progress.h"
 #include "model/hf_cache.h"
@@ -47,8 +48,9 @@ StatusOr<std::unique_ptr<LoadedEngine>> LoadedEngine::Load(const EngineOptions& 
     return InvalidArgument("num_threads: found ", options.num_threads, ", expected at least 0");
   }
   auto engine = std::unique_ptr<LoadedEngine>(new LoadedEngine());
-  engine->threads_ =
-      std::make_unique<ThreadPool>(options.num_threads > 0 ? options.num_threads : NumUsableCpus());
+  engine->threads_ = std::make_unique<ThreadPool>(
+      options.num_threads > 0 ? options.num_threads : DefaultNumThreads(),
+      ThreadPoolOptions{.pin = true});
   DI_ASSIGN_OR_RETURN(const std::string directory,
                       LocateModel(disk, options.model, {.hf_hub_cache = options.hub_cache}));
   DI_ASSIGN_OR_RETURN(engine->checkpoint_, Checkpoint::Open(disk, directory,

@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <vector>
 
+#include "base/cpu_topology.h"
 #include "base/disk.h"
 #include "base/thread_pool.h"
 #include "model/synthetic_checkpoint.h"
@@ -46,7 +47,7 @@ Status CopyTexts(Disk& disk, const std::string& out_dir) {
 
 StatusOr<SyntheticReport> Make(const std::string& config_path, uint64_t seed,
                                std::string_view digest, const std::string& out_dir) {
-  ThreadPool pool(NumUsableCpus());
+  ThreadPool pool(DefaultNumThreads());
   DI_ASSIGN_OR_RETURN(const std::string config, RealDisk().ReadText(config_path));
   return WriteSyntheticCheckpoint(RealDisk(), config, seed, out_dir,
                                   {.pool = &pool, .expected_digest = std::string(digest)});

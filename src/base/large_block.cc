@@ -1,0 +1,62 @@
+#include "base/large_block.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <utility>
+
+#include "base/check.h"
+
+namespace deepinfer {
+
+StatusOr<LargeBlock> LargeBlock::Allocate(int64_t num_bytes, std::string_view what) {
+  CHECK_GE(num_bytes, 0);
+  LargeBlock block;
+  if (num_bytes == 0) return block;
+  const auto size = static_cast<size_t>(num_bytes);
+  void* const at =
+      ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (at == MAP_FAILED) {
+    return ResourceExhausted(what, ": the system does not give ", num_bytes, " bytes of memory");
+  }
+  ::madvise(at, size, MADV_HUGEPAGE);  // small pages are as right
+  block.data_ = static_cast<uint8_t*>(at);
+  block.num_bytes_ = num_bytes;
+  return block;
+}
+
+LargeBlock::~LargeBlock() {
+  if (data_ != nullptr) ::munmap(data_, static_cast<size_t>(num_bytes_));
+}
+
+LargeBlock::LargeBlock(LargeBlock&& other) noexcept
+    : data_(std::exchange(other.data_, nullptr)), num_bytes_(std::exchange(other.num_bytes_, 0)) {}
+
+LargeBlock& LargeBlock::operator=(LargeBlock&& other) noexcept {
+  std::swap(data_, other.data_);
+  std::swap(num_bytes_, other.num_bytes_);
+  return *this;
+}
+
+void AskForPages(std::span<const uint8_t> bytes) {
+  if (bytes.empty()) return;
+  static const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const auto begin = reinterpret_cast<uintptr_t>(bytes.data()) / page * page;
+  const auto end = reinterpret_cast<uintptr_t>(bytes.data()) + bytes.size();
+  ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_WILLNEED);
+}
+
+int64_t AvailableMemoryBytes() {
+  std::FILE* const file = std::fopen("/proc/meminfo", "re");
+  if (file == nullptr) return 0;
+  long long kilobytes = 0;
+  char line[128];
+  while (std::fgets(line, sizeof line, file) != nullptr &&
+         std::sscanf(line, "MemAvailable: %lld kB", &kilobytes) != 1) {
+  }
+  std::fclose(file);
+  return kilobytes * 1024;
+}
+
+}  // namespace deepinfer

@@ -1,0 +1,38 @@
+// base/large_block.h: large blocks of memory straight from the system, and wishes about memory.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "base/status.h"
+
+namespace deepinfer {
+
+// Zeros, at a page boundary, in huge pages where the system gives them; given back with the object.
+class LargeBlock {
+ public:
+  // Errors: kResourceExhausted naming `what` it is for and the bytes.
+  static StatusOr<LargeBlock> Allocate(int64_t num_bytes, std::string_view what);
+
+  LargeBlock() = default;  // of no bytes
+  ~LargeBlock();
+  LargeBlock(LargeBlock&& other) noexcept;
+  LargeBlock& operator=(LargeBlock&& other) noexcept;
+
+  uint8_t* data() const { return data_; }
+  int64_t num_bytes() const { return num_bytes_; }
+
+ private:
+  uint8_t* data_ = nullptr;
+  int64_t num_bytes_ = 0;
+};
+
+// Asks the system to bring the pages of a mapped file that hold these bytes, without waiting for
+// them. A wish: nothing happens for memory that is no mapping.
+void AskForPages(std::span<const uint8_t> bytes);
+
+// Memory that the system says new programs can have without swapping; 0 if it does not say.
+int64_t AvailableMemoryBytes();
+
+}  // namespace deepinfer

@@ -1,0 +1,104 @@
+#include "base/read_queue.h"
+
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <thread>
+
+#include "base/check.h"
+
+namespace deepinfer {
+
+struct ReadQueue::Batch {
+  std::vector<FileRead> reads;
+  size_t next = 0;     // the first read that has not begun
+  size_t running = 0;  // begun and not ended
+  Status status;       // the first failure
+
+  bool over() const { return next == reads.size() && running == 0; }
+};
+
+// Everything here is guarded by `mutex`, the batches' contents included.
+struct ReadQueue::Shared {
+  std::mutex mutex;
+  std::condition_variable work, done;
+  std::deque<std::shared_ptr<Batch>> waiting;  // those with reads that have not begun
+  bool stopping = false;
+
+  void Run() {
+    std::unique_lock lock(mutex);
+    while (true) {
+      work.wait(lock, [&] { return stopping || !waiting.empty(); });
+      if (stopping) return;
+      const std::shared_ptr<Batch> batch = waiting.front();
+      const FileRead read = batch->reads[batch->next++];
+      if (batch->next == batch->reads.size()) waiting.pop_front();
+      ++batch->running;
+      lock.unlock();
+      const Status status = read.file->ReadAt(read.offset, read.out);
+      lock.lock();
+      --batch->running;
+      if (!status.ok()) Abandon(*batch, status);
+      if (batch->over()) done.notify_all();
+    }
+  }
+
+  void Abandon(Batch& batch, const Status& status) {
+    if (batch.status.ok()) batch.status = status;
+    batch.next = batch.reads.size();
+    std::erase_if(waiting, [&](const auto& b) { return b.get() == &batch; });
+  }
+};
+
+struct ReadQueue::Threads {
+  std::vector<std::thread> threads;
+};
+
+ReadQueue::ReadQueue(int num_threads)
+    : shared_(std::make_shared<Shared>()), threads_(std::make_unique<Threads>()) {
+  CHECK_GE(num_threads, 1);
+  for (int i = 0; i < num_threads; ++i) {
+    threads_->threads.emplace_back([shared = shared_.get()] { shared->Run(); });
+  }
+}
+
+ReadQueue::~ReadQueue() {
+  {
+    std::lock_guard lock(shared_->mutex);
+    shared_->stopping = true;
+    for (const auto& batch : shared_->waiting) batch->next = batch->reads.size();
+    shared_->waiting.clear();
+  }
+  shared_->work.notify_all();
+  for (std::thread& thread : threads_->threads) thread.join();
+}
+
+ReadQueue::Ticket ReadQueue::Start(std::vector<FileRead> reads) {
+  Ticket ticket;
+  if (reads.empty()) return ticket;
+  ticket.shared_ = shared_;
+  ticket.batch_ = std::make_shared<Batch>();
+  ticket.batch_->reads = std::move(reads);
+  {
+    std::lock_guard lock(shared_->mutex);
+    shared_->waiting.push_back(ticket.batch_);
+  }
+  shared_->work.notify_all();
+  return ticket;
+}
+
+ReadQueue::Ticket& ReadQueue::Ticket::operator=(Ticket&& other) {
+  Wait().IgnoreError();
+  shared_ = std::move(other.shared_);
+  batch_ = std::move(other.batch_);
+  return *this;
+}
+
+Status ReadQueue::Ticket::Wait() {
+  if (batch_ == nullptr) return OkStatus();
+  std::unique_lock lock(shared_->mutex);
+  shared_->done.wait(lock, [&] { return batch_->over(); });
+  return batch_->status;
+}
+
+}  // namespace deepinfer
