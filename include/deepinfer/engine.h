@@ -45,8 +45,8 @@ struct EngineOptions {
   std::string model;        // a checkpoint directory, or org/name of one in `hub_cache`
   std::string hub_cache;    // the Hugging Face hub folder; empty: only directories
   int32_t num_threads = 0;  // 0: the CPUs this process may use
-  // Of the ops: "auto" (the fastest that this processor runs; also "cpu"), "avx2", "avx512", or
-  // "ref", the slow oracle.
+  // Of the ops: "auto" (avx512 where this processor runs it, else avx2; also "cpu"), "avx2",
+  // "avx512", "amx" (sums in an order of its own), or "ref", the slow oracle.
   std::string variant = "auto";
   int32_t max_model_len = 0;              // prompt + output, tokens; 0: the model's own limit
   int32_t max_num_seqs = 64;              // choices that run at the same time

@@ -54,7 +54,7 @@ void EngineFlags::AddTo(OptionSet& options) {
       &engine.num_threads);
   options.Add({.flag = "variant",
                .help = "form of the ops",
-               .choices = {"auto", "cpu", "avx2", "avx512", "ref"}},
+               .choices = {"auto", "cpu", "avx2", "avx512", "amx", "ref"}},
               &engine.variant);
   options.Add({.flag = "scan-weights", .help = "look at every weight for damage before use"},
               &engine.scan_weights);

@@ -10,7 +10,7 @@ struct Variant {
 
 std::vector<Variant>& Variants() {
   static std::vector<Variant> variants = {
-      {"ref", -1}, {"avx2", kRefVariant}, {"avx512", kAvx2Variant}};
+      {"ref", -1}, {"avx2", kRefVariant}, {"avx512", kAvx2Variant}, {"amx", kAvx512Variant}};
   return variants;
 }
 

@@ -3,7 +3,8 @@
 // An op is one function over a params struct; its variants sit in a table indexed by VariantId. A
 // variant that lacks an op falls back to its parent, so a new accelerator adds a folder of variants
 // and nothing else. Variants of the tree: "ref" (the oracle), "avx2" (parent ref), "avx512" (parent
-// avx2); cpu/features.h says which of them this processor runs.
+// avx2), "amx" (parent avx512; never chosen by itself); cpu/features.h says which of them this
+// processor runs.
 // Threads: variants are registered before the first forward; running ops is the step loop's alone.
 #pragma once
 
@@ -23,6 +24,7 @@ using VariantId = int;
 inline constexpr VariantId kRefVariant = 0;
 inline constexpr VariantId kAvx2Variant = 1;
 inline constexpr VariantId kAvx512Variant = 2;
+inline constexpr VariantId kAmxVariant = 3;
 inline constexpr VariantId kCpuVariant = kAvx2Variant;  // the least that every machine has
 inline constexpr int kMaxVariants = 16;
 
@@ -30,7 +32,7 @@ inline constexpr int kMaxVariants = 16;
 VariantId RegisterVariant(std::string_view name, VariantId parent);
 // Errors: kInvalidArgument listing the names there are.
 StatusOr<VariantId> FindVariant(std::string_view name);
-// The variant to run by name: "auto" and "cpu" are the fastest that this processor runs.
+// The variant to run by name: "auto" and "cpu" are avx512 where this processor runs it, else avx2.
 // Errors: as FindVariant; kFailedPrecondition naming the instruction sets that the processor lacks.
 StatusOr<VariantId> ChooseVariant(std::string_view name);
 std::vector<std::string> VariantNames();
@@ -60,10 +62,12 @@ class Op {
   using CheckFn = void (*)(const Params&);
 
   // `check` asserts what every variant may rely on; it runs before each of them.
-  Op(Fn ref, Fn avx2, CheckFn check = nullptr, Fn avx512 = nullptr) : check_(check) {
+  Op(Fn ref, Fn avx2, CheckFn check = nullptr, Fn avx512 = nullptr, Fn amx = nullptr)
+      : check_(check) {
     table_[kRefVariant] = ref;
     table_[kAvx2Variant] = avx2;
     table_[kAvx512Variant] = avx512;
+    table_[kAmxVariant] = amx;
   }
   // Adds or replaces a variant's form.
   void Register(VariantId variant, Fn fn) { table_[static_cast<size_t>(variant)] = fn; }

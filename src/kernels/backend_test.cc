@@ -28,6 +28,8 @@ TEST(Backend, KnowsTheVariantsOfTheTree) {
   EXPECT_EQ(*FindVariant("ref"), kRefVariant);
   EXPECT_EQ(*FindVariant("avx2"), kAvx2Variant);
   EXPECT_EQ(*FindVariant("avx512"), kAvx512Variant);
+  EXPECT_EQ(*FindVariant("amx"), kAmxVariant);
+  EXPECT_EQ(VariantParent(kAmxVariant), kAvx512Variant);
   EXPECT_EQ(VariantParent(kAvx512Variant), kAvx2Variant);
   EXPECT_EQ(VariantParent(kAvx2Variant), kRefVariant);
   EXPECT_EQ(VariantParent(kRefVariant), -1);
@@ -37,8 +39,9 @@ TEST(Backend, UnknownVariantNamesThoseThereAre) {
   const StatusOr<VariantId> found = FindVariant("tpu");
   ASSERT_FALSE(found.ok());
   EXPECT_EQ(found.status().code(), StatusCode::kInvalidArgument);
-  EXPECT_NE(MessageOf(found.status()).find("no kernel variant 'tpu'; there are: ref, avx2, avx512"),
-            std::string::npos)
+  EXPECT_NE(
+      MessageOf(found.status()).find("no kernel variant 'tpu'; there are: ref, avx2, avx512, amx"),
+      std::string::npos)
       << MessageOf(found.status());
 }
 
@@ -84,7 +87,8 @@ constexpr CpuFeatures kNewCpu{.avx2 = true,
                               .avx512 = true,
                               .avx512_bf16 = true,
                               .avx512_vbmi = true,
-                              .avx512_vnni = true};
+                              .avx512_vnni = true,
+                              .amx_bf16 = true};
 
 TEST(Backend, AutoTakesTheFastestVariantOfTheProcessor) {
   for (const char* name : {"auto", "cpu"}) {
@@ -95,6 +99,7 @@ TEST(Backend, AutoTakesTheFastestVariantOfTheProcessor) {
     EXPECT_EQ(*ChooseVariant(name, no_bf16), kAvx2Variant);
   }
   EXPECT_EQ(*ChooseVariant("avx2", kNewCpu), kAvx2Variant);
+  EXPECT_EQ(*ChooseVariant("amx", kNewCpu), kAmxVariant);
   EXPECT_EQ(*ChooseVariant("ref", {}), kRefVariant);
 }
 
@@ -109,6 +114,11 @@ TEST(Backend, AForcedVariantNamesWhatTheProcessorLacks) {
   CpuFeatures no_bf16 = kNewCpu;
   no_bf16.avx512_bf16 = false;
   EXPECT_NE(message("avx512", no_bf16).find("no avx512_bf16, which"), std::string::npos);
+  EXPECT_NE(message("amx", no_bf16).find("no avx512_bf16, which"), std::string::npos);
+  CpuFeatures no_tiles = kNewCpu;
+  no_tiles.amx_bf16 = false;
+  EXPECT_NE(message("amx", no_tiles).find("no amx_bf16, which variant amx needs"),
+            std::string::npos);
   EXPECT_NE(message("tpu", kNewCpu).find("no kernel variant"), std::string::npos);
 }
 

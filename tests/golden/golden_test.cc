@@ -56,7 +56,8 @@ class GoldenCpu : public ::testing::TestWithParam<VariantId> {
     if (!missing.empty()) GTEST_SKIP() << "skipped: no " << missing;
   }
 };
-INSTANTIATE_TEST_SUITE_P(Cpu, GoldenCpu, ::testing::Values(kAvx2Variant, kAvx512Variant),
+INSTANTIATE_TEST_SUITE_P(Cpu, GoldenCpu,
+                         ::testing::Values(kAvx2Variant, kAvx512Variant, kAmxVariant),
                          [](const auto& info) {
                            return VariantNames()[static_cast<size_t>(info.param)];
                          });

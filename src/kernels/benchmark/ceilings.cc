@@ -8,7 +8,6 @@ namespace {
 
 constexpr int kRuns = 5;
 constexpr int64_t kPieceBytes = int64_t{4} << 20;
-constexpr int64_t kIterations = 4'000'000;  // of a piece: some tens of milliseconds
 
 // Best seconds of kRuns calls.
 template <typename Work>
@@ -20,6 +19,24 @@ double BestSeconds(Clock& clock, const Work& work) {
     best = std::min(best, Seconds(clock.Now() - start));
   }
   return best;
+}
+
+// The dot products of a variant.
+struct DotLoop {
+  float (*run)(int64_t iterations);
+  int64_t macs;        // an iteration
+  int64_t iterations;  // some tens of milliseconds of them
+};
+
+DotLoop DotLoopOf(VariantId variant) {
+  switch (variant) {
+    case kAvx512Variant:
+      return {ceiling_loops::DotsAvx512, ceiling_loops::kMacsAvx512, 4'000'000};
+    case kAmxVariant:
+      return {ceiling_loops::DotsAmx, ceiling_loops::kMacsAmx, 1'000'000};
+    default:
+      return {ceiling_loops::DotsAvx2, ceiling_loops::kMacsAvx2, 4'000'000};
+  }
 }
 
 }  // namespace
@@ -37,19 +54,16 @@ Ceilings MeasureCeilings(const Backend& backend, const uint8_t* memory, int64_t 
   });
   ceilings.read_bytes_per_s = static_cast<double>(pieces * kPieceBytes) / read;
 
-  const bool wide = backend.variant == kAvx512Variant;
+  const DotLoop loop = DotLoopOf(backend.variant);
   const int threads = backend.threads == nullptr ? 1 : backend.threads->num_threads();
   const double dots = BestSeconds(clock, [&] {
     backend.ParallelFor(threads, 1, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
-        const float sum =
-            wide ? ceiling_loops::DotsAvx512(kIterations) : ceiling_loops::DotsAvx2(kIterations);
-        used += static_cast<uint64_t>(sum > 0);
+        used += static_cast<uint64_t>(loop.run(loop.iterations) > 0);
       }
     });
   });
-  const int64_t macs = wide ? ceiling_loops::kMacsAvx512 : ceiling_loops::kMacsAvx2;
-  ceilings.macs_per_s = static_cast<double>(macs * kIterations * threads) / dots;
+  ceilings.macs_per_s = static_cast<double>(loop.macs * loop.iterations * threads) / dots;
   return ceilings;
 }
 

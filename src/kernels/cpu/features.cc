@@ -1,6 +1,8 @@
 #include "kernels/cpu/features.h"
 
 #include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <utility>
 
@@ -11,6 +13,24 @@ namespace {
 bool HasF16c() {
   unsigned int eax = 0, ebx = 0, ecx = 0, edx = 0;
   return __get_cpuid(1, &eax, &ebx, &ecx, &edx) != 0 && (ecx & bit_F16C) != 0;
+}
+
+// Linux gives a process the tile registers when it asks for them, which holds for all its threads
+// (Documentation/arch/x86/xstate.rst).
+bool AskForTiles() {
+  constexpr int kRequestPermission = 0x1023, kTileData = 18;  // asm/prctl.h, XCR0
+  return ::syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+}
+
+bool HasAmxBf16() {
+  constexpr unsigned int kAmxBf16AndTile = 1u << 22 | 1u << 24, kTileState = 3u << 17;
+  unsigned int eax = 0, ebx = 0, ecx = 0, edx = 0;
+  if (__get_cpuid(1, &eax, &ebx, &ecx, &edx) == 0 || (ecx & bit_OSXSAVE) == 0) return false;
+  if (__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) == 0) return false;
+  if ((edx & kAmxBf16AndTile) != kAmxBf16AndTile) return false;
+  unsigned int enabled = 0;
+  asm("xgetbv" : "=a"(enabled), "=d"(edx) : "c"(0));
+  return (enabled & kTileState) == kTileState && AskForTiles();
 }
 
 CpuFeatures Detect() {
@@ -24,6 +44,7 @@ CpuFeatures Detect() {
   cpu.avx512_bf16 = __builtin_cpu_supports("avx512bf16");
   cpu.avx512_vbmi = __builtin_cpu_supports("avx512vbmi");
   cpu.avx512_vnni = __builtin_cpu_supports("avx512vnni");
+  cpu.amx_bf16 = HasAmxBf16();
   return cpu;
 }
 
@@ -39,7 +60,7 @@ std::string MissingFeatures(VariantId variant, const CpuFeatures& cpu) {
   const auto need = [&](bool has, const char* name) {
     if (!has) missing.emplace_back(name);
   };
-  for (; variant > kAvx512Variant; variant = VariantParent(variant)) continue;
+  for (; variant > kAmxVariant; variant = VariantParent(variant)) continue;
   if (variant >= kAvx2Variant) {
     need(cpu.avx2, "avx2");
     need(cpu.fma, "fma");
@@ -51,6 +72,7 @@ std::string MissingFeatures(VariantId variant, const CpuFeatures& cpu) {
     need(cpu.avx512_vbmi, "avx512_vbmi");
     need(cpu.avx512_vnni, "avx512_vnni");
   }
+  if (variant >= kAmxVariant) need(cpu.amx_bf16, "amx_bf16");
   return Join(missing, " ");
 }
 

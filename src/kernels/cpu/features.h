@@ -10,11 +10,12 @@
 namespace deepinfer {
 
 // Instruction sets that forms are written for. Set only where the operating system saves the
-// registers too.
+// registers too; of tiles it does so for processes that ask, which ThisCpu() does.
 struct CpuFeatures {
   bool avx2 = false, fma = false, f16c = false;
   bool avx512 = false;  // F, BW, DQ and VL
   bool avx512_bf16 = false, avx512_vbmi = false, avx512_vnni = false;
+  bool amx_bf16 = false;  // with AMX-TILE
 };
 const CpuFeatures& ThisCpu();
 

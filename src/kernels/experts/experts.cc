@@ -5,6 +5,7 @@ namespace deepinfer {
 void ExpertsRef(const Backend& backend, const ExpertsParams& params);
 void ExpertsAvx2(const Backend& backend, const ExpertsParams& params);
 void ExpertsAvx512(const Backend& backend, const ExpertsParams& params);
+void ExpertsAmx(const Backend& backend, const ExpertsParams& params);
 void CombineRef(const Backend& backend, const CombineParams& params);
 void CombineCpu(const Backend& backend, const CombineParams& params);
 
@@ -34,7 +35,7 @@ void CheckCombine(const CombineParams& p) {
 }  // namespace
 
 Op<ExpertsParams>& ExpertsOp() {
-  static Op<ExpertsParams> table(ExpertsRef, ExpertsAvx2, CheckExperts, ExpertsAvx512);
+  static Op<ExpertsParams> table(ExpertsRef, ExpertsAvx2, CheckExperts, ExpertsAvx512, ExpertsAmx);
   return table;
 }
 

@@ -25,7 +25,7 @@ void Check(const LinearParams& p) {
 }  // namespace
 
 Op<LinearParams>& LinearOp() {
-  static Op<LinearParams> table(LinearRef, LinearAvx2, Check, LinearAvx512);
+  static Op<LinearParams> table(LinearRef, LinearAvx2, Check, LinearAvx512, LinearAmx);
   return table;
 }
 

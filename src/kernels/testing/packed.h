@@ -51,8 +51,8 @@ inline std::string VariantTestName(const ::testing::TestParamInfo<VariantId>& in
   return VariantNames()[static_cast<size_t>(info.param)];
 }
 
-#define DI_INSTANTIATE_CPU_VARIANTS(suite)                                              \
-  INSTANTIATE_TEST_SUITE_P(Cpu, suite, ::testing::Values(kAvx2Variant, kAvx512Variant), \
-                           VariantTestName)
+#define DI_INSTANTIATE_CPU_VARIANTS(suite) \
+  INSTANTIATE_TEST_SUITE_P(                \
+      Cpu, suite, ::testing::Values(kAvx2Variant, kAvx512Variant, kAmxVariant), VariantTestName)
 
 }  // namespace deepinfer::testing

@@ -149,4 +149,9 @@ void ExpertsAvx512(const Backend& backend, const ExpertsParams& p) {
   RunExperts(kAvx512Panels, backend, p);
 }
 
+void ExpertsAmx(const Backend& backend, const ExpertsParams& p) {
+  if (!AllHavePanels(p)) return ExpertsCpu(backend, p);
+  RunExperts(kAmxPanels, backend, p);
+}
+
 }  // namespace deepinfer

@@ -170,4 +170,9 @@ void LinearAvx512(const Backend& backend, const LinearParams& params) {
   LinearPanels(kAvx512Panels, backend, params);
 }
 
+void LinearAmx(const Backend& backend, const LinearParams& params) {
+  if (!HasPanels(params.weight)) return LinearCpu(backend, params);
+  LinearPanels(kAmxPanels, backend, params);
+}
+
 }  // namespace deepinfer

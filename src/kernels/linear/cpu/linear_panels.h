@@ -37,5 +37,6 @@ void LinearPanels(const PanelKernels& kernels, const Backend& backend, const Lin
 // The forms of LinearOp; matrices without panels run as LinearCpu does.
 void LinearAvx2(const Backend& backend, const LinearParams& params);
 void LinearAvx512(const Backend& backend, const LinearParams& params);
+void LinearAmx(const Backend& backend, const LinearParams& params);
 
 }  // namespace deepinfer

@@ -3,9 +3,10 @@
 //
 // One output is always the same chain, however many rows of x there are and whichever loop runs:
 // per group of 32 columns a sum of unscaled products in order of k, starting at 0; then
-// total = fma(sum, scale of the group, total), groups in order. Files that define a set hold
-// nothing but these loops: what else they instantiated, the linker could hand to a processor
-// without the instructions.
+// total = fma(sum, scale of the group, total), groups in order. (AMX has its own chain: scaled
+// products, even and odd columns of the group apart; total = total + (even + odd).) Files that
+// define a set hold nothing but these loops: what else they instantiated, the linker could hand to
+// a processor without the instructions.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +22,8 @@ struct PanelRows {
   int64_t stride = 0;  // elements from row to row
 };
 
-// Decoded groups of a few panels. Element type as the set's own; scales [panel][group][16].
+// Decoded groups of a few panels. Element type as the set's own; scales [panel][group][16], which a
+// set may leave out that multiplies them into its weights.
 struct DecodedPanels {
   void* weights = nullptr;  // [panel][group][32 * 16]
   float* scales = nullptr;  // [panel][group][16]
@@ -32,7 +34,9 @@ inline constexpr int32_t kMaxStreamRows = 8, kMaxStreamPanels = 4;
 
 struct PanelKernels {
   bool x_is_f32;
-  int32_t stream_rows;  // most rows of x that are multiplied straight from the codes
+  // Most rows of x that are multiplied straight from the codes; 0: none ever are, and the two
+  // functions for it are null.
+  int32_t stream_rows;
   // Panels that stream side by side: enough chains of sums to keep the multipliers busy, few enough
   // streams for the memory. At most kMaxStreamPanels.
   int32_t (*stream_panels)(WeightFormat format, int32_t num_rows);
@@ -56,5 +60,6 @@ struct PanelKernels {
 
 extern const PanelKernels kAvx2Panels;
 extern const PanelKernels kAvx512Panels;
+extern const PanelKernels kAmxPanels;
 
 }  // namespace deepinfer
