@@ -60,7 +60,9 @@ void RunJobs(const std::vector<Job>& jobs, int64_t total, const PackOptions& opt
     backend.ParallelFor(static_cast<int64_t>(last - first), 1, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         const Job& job = jobs[first + static_cast<size_t>(i)];
-        PackPanels(*job.matrix, job.begin, job.end, const_cast<uint8_t*>(job.matrix->panels));
+        PackPanels(*job.matrix, job.begin, job.end,
+                   const_cast<uint8_t*>(job.matrix->panels) +
+                       job.begin * PanelBytes(job.matrix->format, job.matrix->cols));
       }
     });
     first = last;

@@ -41,8 +41,10 @@ inline constexpr int64_t PackedBytes(WeightFormat format, int32_t rows, int32_t 
   return PanelGroupBytes(format) == 0 ? 0 : NumPanels(rows) * PanelBytes(format, cols);
 }
 
-// Writes panels [begin, end) of the plain matrix `w`. out: of PackedBytes, 64-byte aligned.
+// Writes panels [begin, end) of the plain matrix `w`, all of their bytes. out: where the first of
+// them goes, 64-byte aligned. Uses what this processor has; the plain form gives the same bytes.
 void PackPanels(const Matrix& w, int32_t begin, int32_t end, uint8_t* out);
+void PackPanelsPlain(const Matrix& w, int32_t begin, int32_t end, uint8_t* out);
 
 // Rows [first, first + count) of `w`; plain views and panels alike. Requires: a panel boundary
 // where `w` has panels, a multiple of 32 for kFp8.

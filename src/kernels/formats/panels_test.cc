@@ -72,6 +72,37 @@ TEST(Panels, PadWithZeros) {
   }
 }
 
+// Full and partial panels, columns that fill no vector, scales that fill none.
+TEST(Panels, FastFormWritesTheBytesOfThePlainOne) {
+  Random random(4);
+  for (const WeightFormat format : {WeightFormat::kFp4, WeightFormat::kFp8, WeightFormat::kBf16}) {
+    for (const int32_t rows : {16, 19, 64, 65}) {
+      if (format == WeightFormat::kFp8 && rows % 32 != 0) continue;
+      for (const int32_t cols : {32, 37, 64, 96, 129, 256, 544, 1120}) {
+        if (format != WeightFormat::kBf16 && cols % 32 != 0) continue;
+        const PackedMatrix m = MakePacked(format, DataKind::kNormal, rows, cols, random);
+        AlignedScratch plain;
+        const int64_t bytes = PackedBytes(format, rows, cols);
+        auto* const out = plain.Get<uint8_t>(bytes);
+        std::fill_n(out, bytes, uint8_t{0xaa});
+        PackPanelsPlain(m.plain.view, 0, NumPanels(rows), out);
+        ASSERT_TRUE(std::equal(out, out + bytes, m.view.panels))
+            << static_cast<int>(format) << " " << rows << " x " << cols;
+      }
+    }
+  }
+}
+
+TEST(Panels, APartGoesWhereItIsTold) {
+  Random random(5);
+  const PackedMatrix m = MakePacked(WeightFormat::kFp4, DataKind::kNormal, 70, 96, random);
+  AlignedScratch part;
+  const int64_t bytes = PanelBytes(WeightFormat::kFp4, 96);
+  auto* const out = part.Get<uint8_t>(2 * bytes);
+  PackPanels(m.plain.view, 3, 5, out);
+  EXPECT_TRUE(std::equal(out, out + 2 * bytes, m.view.panels + 3 * bytes));
+}
+
 TEST(Panels, SlicesAreTheSameRows) {
   Random random(3);
   const PackedMatrix m = MakePacked(WeightFormat::kFp8, DataKind::kNormal, 96, 64, random);
