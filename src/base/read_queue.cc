@@ -3,7 +3,6 @@
 #include <condition_variable>
 #include <deque>
 #include <mutex>
-#include <thread>
 
 #include "base/check.h"
 
@@ -50,15 +49,10 @@ struct ReadQueue::Shared {
   }
 };
 
-struct ReadQueue::Threads {
-  std::vector<std::thread> threads;
-};
-
-ReadQueue::ReadQueue(int num_threads)
-    : shared_(std::make_shared<Shared>()), threads_(std::make_unique<Threads>()) {
+ReadQueue::ReadQueue(int num_threads) : shared_(std::make_shared<Shared>()) {
   CHECK_GE(num_threads, 1);
   for (int i = 0; i < num_threads; ++i) {
-    threads_->threads.emplace_back([shared = shared_.get()] { shared->Run(); });
+    threads_.emplace_back([shared = shared_.get()] { shared->Run(); });
   }
 }
 
@@ -70,7 +64,7 @@ ReadQueue::~ReadQueue() {
     shared_->waiting.clear();
   }
   shared_->work.notify_all();
-  for (std::thread& thread : threads_->threads) thread.join();
+  for (std::thread& thread : threads_) thread.join();
 }
 
 ReadQueue::Ticket ReadQueue::Start(std::vector<FileRead> reads) {

@@ -7,6 +7,7 @@
 
 #include <memory>
 #include <span>
+#include <thread>
 #include <vector>
 
 #include "base/disk.h"
@@ -53,9 +54,8 @@ class ReadQueue {
   [[nodiscard]] Ticket Start(std::vector<FileRead> reads);
 
  private:
-  struct Threads;
   std::shared_ptr<Shared> shared_;
-  std::unique_ptr<Threads> threads_;
+  std::vector<std::thread> threads_;
 };
 
 }  // namespace deepinfer

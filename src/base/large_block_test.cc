@@ -1,0 +1,40 @@
+#include "base/large_block.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+namespace deepinfer {
+namespace {
+
+TEST(LargeBlock, IsZerosThatMayBeWrittenAndMoves) {
+  constexpr int64_t kBytes = 3 << 20;
+  LargeBlock block = LargeBlock::Allocate(kBytes, "test").value();
+  EXPECT_EQ(block.num_bytes(), kBytes);
+  EXPECT_EQ(std::count(block.data(), block.data() + kBytes, 0), kBytes);
+  block.data()[kBytes - 1] = 7;
+  LargeBlock moved = std::move(block);
+  EXPECT_EQ(moved.data()[kBytes - 1], 7);
+  block = LargeBlock();
+  EXPECT_EQ(LargeBlock::Allocate(0, "test").value().data(), nullptr);
+}
+
+TEST(LargeBlock, TooMuchIsAnErrorThatNamesWhatItWasFor) {
+  const auto block = LargeBlock::Allocate(int64_t{1} << 60, "engram tables");
+  ASSERT_FALSE(block.ok());
+  EXPECT_EQ(block.status().code(), StatusCode::kResourceExhausted);
+  EXPECT_EQ(MessageOf(block.status()),
+            "engram tables: the system does not give 1152921504606846976 bytes of memory");
+}
+
+TEST(LargeBlock, WishesChangeNothing) {
+  LargeBlock block = LargeBlock::Allocate(1 << 16, "test").value();
+  block.data()[5000] = 1;
+  AskForPages({block.data() + 4999, 3});
+  AskForPages({});
+  EXPECT_EQ(block.data()[5000], 1);
+  EXPECT_GT(AvailableMemoryBytes(), 0);
+}
+
+}  // namespace
+}  // namespace deepinfer
