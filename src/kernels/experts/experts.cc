@@ -15,8 +15,9 @@ void CheckExperts(const ExpertsParams& p) {
   CHECK_GE(p.num_tokens, 0);
   CHECK_EQ(p.inner % 32, 0);
   for (int64_t i = 0; i < int64_t{p.num_tokens} * p.topk; ++i) {
-    CHECK_GE(p.experts[i], 0);
+    CHECK_GE(p.experts[i], -1);
     CHECK_LT(p.experts[i], p.num_experts);
+    if (p.experts[i] < 0) continue;
     const ExpertMatrices& matrices = p.matrices[p.experts[i]];
     for (const Matrix* up : {&matrices.w1, &matrices.w3}) {
       CHECK_EQ(up->rows, p.inner);

@@ -14,7 +14,8 @@ struct ExpertMatrices {
 
 // y[t, i, :] = bf16 of expert e = experts[t, i] on x[t]: w2(Q8(swiglu(w1 x, w3 x, weights[t, i]))),
 // with w1 x and w3 x rounded to BF16. Grouped by expert; a row's result does not depend on the
-// grouping. Source: model.md 3.7. Reference: experts_ref.cc.
+// grouping. Slots (t, i) of expert -1 are left out, their y as it was: a caller may run a subset of
+// the experts at a time. Source: model.md 3.7. Reference: experts_ref.cc.
 struct ExpertsParams {
   int32_t num_tokens = 0;                    // T
   int32_t dim = 0;                           // D
@@ -23,9 +24,9 @@ struct ExpertsParams {
   int32_t topk = 0;                          // k
   float limit = 0;                           // swiglu clamp, 0 = none
   const bf16* x = nullptr;                   // [T, D], on the FP8 grid
-  const int32_t* experts = nullptr;          // [T, k]
+  const int32_t* experts = nullptr;          // [T, k], or -1
   const float* weights = nullptr;            // [T, k]
-  const ExpertMatrices* matrices = nullptr;  // [E]
+  const ExpertMatrices* matrices = nullptr;  // [E]; only those that `experts` names are read
   bf16* y = nullptr;                         // [T, k, D]
 };
 

@@ -46,6 +46,7 @@ std::vector<bf16> RunExpert(const ExpertMatrices& m, const bf16* x, float limit,
 void ExpertsRef(const Backend&, const ExpertsParams& p) {
   for (int64_t t = 0; t < p.num_tokens; ++t) {
     for (int64_t i = t * p.topk; i < (t + 1) * p.topk; ++i) {
+      if (p.experts[i] < 0) continue;
       const std::vector<bf16> y =
           RunExpert(p.matrices[p.experts[i]], p.x + t * p.dim, p.limit, p.weights[i]);
       for (int64_t d = 0; d < p.dim; ++d) p.y[i * p.dim + d] = y[d];

@@ -168,6 +168,39 @@ TEST(Experts, OnlyChosenExpertsAreRead) {
   EXPECT_LT(Compare(Output(kRef, layer, rows), before).rel_l2, 2e-3);
 }
 
+// Two rounds over halves of the experts, each with the other half taken away, write what one round
+// over all of them does. A round without any expert writes nothing.
+void ExpectSubsetsMakeTheWhole(const Backend& backend, const Layer& layer) {
+  const Rows rows = MakeRows(DataKind::kNormal, layer, 9);
+  const std::vector<bf16> whole = Output(backend, layer, rows);
+  const auto half = std::ssize(layer.experts) / 2;
+  Guarded<bf16> y(std::ssize(whole));
+  for (const int part : {0, 1, 2}) {
+    Layer present = layer;
+    Rows chosen = rows;
+    for (int32_t e = 0; e < std::ssize(layer.experts); ++e) {
+      if (e / half == part) continue;
+      present.experts[static_cast<size_t>(e)] = {};
+      std::replace(chosen.experts.begin(), chosen.experts.end(), e, -1);
+    }
+    RunRows(backend, present, chosen, 0, 9, y.data());
+  }
+  EXPECT_TRUE(y.GuardsIntact());
+  EXPECT_TRUE(y.ToVector() == whole);
+}
+
+TEST(Experts, SubsetsMakeTheWhole) {
+  const Layer layer = MakeLayer(DataKind::kNormal, 8, 64, 32, 3);
+  ExpectSubsetsMakeTheWhole(kRef, layer);
+  ExpectSubsetsMakeTheWhole(kCpu, layer);
+}
+
+TEST_P(ExpertsInPanels, SubsetsMakeTheWhole) {
+  Layer layer = MakeLayer(DataKind::kNormal, 8, 64, 32, 3);
+  Pack(layer);
+  ExpectSubsetsMakeTheWhole(backend(), layer);
+}
+
 TEST(Experts, SwappedGateAndUpAreSeen) {
   Layer layer = MakeLayer(DataKind::kNormal, 4, 64, 32, 2);
   const Rows rows = MakeRows(DataKind::kNormal, layer, 5);

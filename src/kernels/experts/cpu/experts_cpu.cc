@@ -19,8 +19,9 @@ struct ExpertRows {
 
 std::vector<ExpertRows> GroupByExpert(const ExpertsParams& p) {
   std::vector<std::vector<int64_t>> slots(static_cast<size_t>(p.num_experts));
-  for (int64_t slot = 0; slot < int64_t{p.num_tokens} * p.topk; ++slot)
-    slots[static_cast<size_t>(p.experts[slot])].push_back(slot);
+  for (int64_t slot = 0; slot < int64_t{p.num_tokens} * p.topk; ++slot) {
+    if (p.experts[slot] >= 0) slots[static_cast<size_t>(p.experts[slot])].push_back(slot);
+  }
   std::vector<ExpertRows> groups;
   for (int32_t e = 0; e < p.num_experts; ++e) {
     std::vector<int64_t>& rows = slots[static_cast<size_t>(e)];

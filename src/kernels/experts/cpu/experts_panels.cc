@@ -21,7 +21,7 @@ struct Group {
   int64_t begin, end;
 };
 
-// Slots (t * k + i) sorted by expert, and the groups they form.
+// Slots (t * k + i) of experts that are run, sorted by expert, and the groups they form.
 struct Grouping {
   std::vector<int64_t> slots;
   std::vector<Group> groups;
@@ -30,8 +30,9 @@ struct Grouping {
 Grouping GroupByExpert(const ExpertsParams& p) {
   std::vector<int64_t> begins(static_cast<size_t>(p.num_experts) + 1);
   const int64_t num_slots = int64_t{p.num_tokens} * p.topk;
-  for (int64_t slot = 0; slot < num_slots; ++slot)
-    ++begins[static_cast<size_t>(p.experts[slot]) + 1];
+  for (int64_t slot = 0; slot < num_slots; ++slot) {
+    if (p.experts[slot] >= 0) ++begins[static_cast<size_t>(p.experts[slot]) + 1];
+  }
   Grouping grouping;
   for (int32_t e = 0; e < p.num_experts; ++e) {
     const auto at = static_cast<size_t>(e);
@@ -39,8 +40,9 @@ Grouping GroupByExpert(const ExpertsParams& p) {
     begins[at + 1] += begins[at];
     if (count > 0) grouping.groups.push_back({e, begins[at], begins[at + 1]});
   }
-  grouping.slots.resize(static_cast<size_t>(num_slots));
+  grouping.slots.resize(static_cast<size_t>(begins.back()));
   for (int64_t slot = 0; slot < num_slots; ++slot) {
+    if (p.experts[slot] < 0) continue;
     int64_t& next = begins[static_cast<size_t>(p.experts[slot])];
     grouping.slots[static_cast<size_t>(next++)] = slot;
   }
@@ -92,6 +94,7 @@ void RunExperts(const PanelKernels& kernels, const Backend& backend, const Exper
   static thread_local AlignedScratch x_rows, gate_rows, up_rows, y_rows, converted;
   const Grouping grouping = GroupByExpert(p);
   const auto num_rows = static_cast<int32_t>(grouping.slots.size());
+  if (num_rows == 0) return;
   bf16* const x = x_rows.Get<bf16>(int64_t{num_rows} * p.dim);
   std::vector<float> weights(static_cast<size_t>(num_rows));
   backend.ParallelFor(num_rows, 16, [&](int64_t begin, int64_t end) {
@@ -132,6 +135,7 @@ void RunExperts(const PanelKernels& kernels, const Backend& backend, const Exper
 
 bool AllHavePanels(const ExpertsParams& p) {
   return std::all_of(p.experts, p.experts + int64_t{p.num_tokens} * p.topk, [&](int32_t e) {
+    if (e < 0) return true;
     const ExpertMatrices& m = p.matrices[e];
     return HasPanels(m.w1) && HasPanels(m.w3) && HasPanels(m.w2);
   });
