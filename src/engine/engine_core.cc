@@ -178,15 +178,25 @@ std::vector<Event> EngineCore::Step() {
   StartWaiting(events);
   if (running_.empty()) return events;
   const std::vector<PlannedRows> plan = Plan();
-  std::span<const float> logits = backend_.forward(MakeBatch(plan));
+  const StatusOr<std::span<const float>> computed = backend_.forward(MakeBatch(plan));
+  if (computed.ok()) {
+    AdvanceAll(plan, *computed, events);
+  } else {
+    for (const PlannedRows& rows : plan)
+      Fail(*running_[static_cast<size_t>(rows.sequence)], computed.status(), events);
+  }
+  std::erase_if(running_, [](const std::unique_ptr<Sequence>& s) { return s->ended; });
+  return events;
+}
+
+void EngineCore::AdvanceAll(const std::vector<PlannedRows>& plan, std::span<const float> logits,
+                            std::vector<Event>& events) {
   for (const PlannedRows& rows : plan) {
     Sequence& sequence = *running_[static_cast<size_t>(rows.sequence)];
     const int64_t used = Advance(sequence, rows, logits, events);
     logits = logits.subspan(static_cast<size_t>(used * backend_.vocab_size));
   }
   CHECK(logits.empty());
-  std::erase_if(running_, [](const std::unique_ptr<Sequence>& s) { return s->ended; });
-  return events;
 }
 
 std::vector<PlannedRows> EngineCore::Plan() const {

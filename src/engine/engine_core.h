@@ -39,8 +39,9 @@ struct EngineLimits {
 // Errors: kInvalidArgument naming the option, the least value that works and what was found.
 Status CheckEngineLimits(const EngineLimits& limits);
 
-// Runs the pass and returns logits [rows that asked, V]; see Model::Forward.
-using ForwardFn = std::function<std::span<const float>(const ForwardBatch&)>;
+// Runs the pass and returns logits [rows that asked, V]; see Model::Forward. A failure ends the
+// choices that had rows in the pass, and nothing else.
+using ForwardFn = std::function<StatusOr<std::span<const float>>(const ForwardBatch&)>;
 
 // What the engine runs on. All pointers outlive it.
 struct EngineBackend {
@@ -74,6 +75,9 @@ class EngineCore {
   void StartWaiting(std::vector<Event>& events);
   std::vector<PlannedRows> Plan() const;
   ForwardBatch MakeBatch(const std::vector<PlannedRows>& plan) const;
+  // Uses the logits of a pass.
+  void AdvanceAll(const std::vector<PlannedRows>& plan, std::span<const float> logits,
+                  std::vector<Event>& events);
   // Uses the logits of one sequence's planned rows and returns how many rows those were.
   int64_t Advance(Sequence& sequence, const PlannedRows& rows, std::span<const float> logits,
                   std::vector<Event>& events);

@@ -448,5 +448,28 @@ TEST(EngineCore, ABadRowEndsItsOwnRequestOnly) {
   EXPECT_EQ(engine.pages().num_free(), engine.pages().num_pages());
 }
 
+// A pass that cannot be computed takes the choices in it along; those that waited are served.
+TEST(EngineCore, AFailedPassEndsItsChoicesAndNothingElse) {
+  FakeOptions options;
+  options.limits.max_num_seqs = 2;
+  FakeEngine engine(options);
+  engine.FailPass(3);
+  std::vector<RequestId> ids;
+  for (int32_t i = 0; i < 3; ++i) {
+    ids.push_back(Submit(engine, {.prompt_ids = Prompt(5, i), .max_tokens = 6, .seed = 1}));
+  }
+  Answers answers = RunAll(engine.core());
+  EXPECT_TRUE(answers.order_faults.empty());
+  for (const RequestId id : {ids[0], ids[1]}) {
+    EXPECT_EQ(answers.Of(id).ids.size(), 2u);
+    ASSERT_TRUE(answers.Of(id).failure.has_value());
+    EXPECT_EQ(answers.Of(id).failure->code, ErrorCode::kInternal);
+    EXPECT_EQ(answers.Of(id).failure->message, "layer 3: cannot read");
+  }
+  EXPECT_EQ(answers.Of(ids[2]).ids,
+            Ids({}, {.prompt_ids = Prompt(5, 2), .max_tokens = 6, .seed = 1}));
+  EXPECT_EQ(engine.pages().num_free(), engine.pages().num_pages());
+}
+
 }  // namespace
 }  // namespace deepinfer

@@ -47,6 +47,8 @@ class FakeEngine {
   const PagePool& pages() const { return pages_; }
   // Rows of every pass so far.
   const std::vector<int32_t>& pass_rows() const { return pass_rows_; }
+  // The pass with this number, counted from 1, fails.
+  void FailPass(int64_t number) { failing_pass_ = number; }
 
  private:
   // Random-looking, and never EOS.
@@ -61,9 +63,10 @@ class FakeEngine {
     return row;
   }
 
-  std::span<const float> Forward(const ForwardBatch& batch) {
+  StatusOr<std::span<const float>> Forward(const ForwardBatch& batch) {
     out_.clear();
     pass_rows_.push_back(0);
+    if (std::ssize(pass_rows_) == failing_pass_) return Internal("layer 3: cannot read");
     for (const ForwardSegment& s : batch.segments) {
       if (s.begin > 0) CHECK_EQ(computed_[s.kv], s.begin);  // every row once and in order
       computed_[s.kv] = s.end;
@@ -82,6 +85,7 @@ class FakeEngine {
   SeededRng rng_{1};
   std::map<SequenceKv*, int32_t> computed_;
   std::vector<int32_t> pass_rows_;
+  int64_t failing_pass_ = 0;
   std::vector<float> out_;
   std::unique_ptr<EngineCore> core_;
 };

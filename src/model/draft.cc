@@ -29,8 +29,8 @@ void Model::Impl::WriteDraftRows(const RowSet& rows, const bf16* main_hidden) {
   }
 }
 
-std::vector<Draft> Model::Impl::Propose(std::span<const DraftRequest> requests,
-                                        const DraftChooser& choose) {
+StatusOr<std::vector<Draft>> Model::Impl::Propose(std::span<const DraftRequest> requests,
+                                                  const DraftChooser& choose) {
   const int32_t block_rows = config_.dspark_block_size, dim = config_.hidden_size;
   const auto num_requests = static_cast<int32_t>(requests.size());
   ForwardObserver quiet;
@@ -61,8 +61,9 @@ std::vector<Draft> Model::Impl::Propose(std::span<const DraftRequest> requests,
     Attend(block, config_.num_hidden_layers + i, rows, plain_rope_, nullptr, std::nullopt,
            /*draft=*/true);
     FinishSublayer(count, y_.data());
-    FeedForwardSublayer(block, rows, config_.dspark_n_routed_experts,
-                        config_.dspark_num_experts_per_tok, /*observed_layer=*/-1);
+    DI_RETURN_IF_ERROR(FeedForwardSublayer(block, rows, config_.dspark_n_routed_experts,
+                                           config_.dspark_num_experts_per_tok,
+                                           /*observed_layer=*/-1));
   }
 
   bf16* const h = collapsed_.Get(int64_t{count} * dim);

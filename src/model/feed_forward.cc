@@ -8,8 +8,8 @@
 
 namespace deepinfer {
 
-void Model::Impl::FeedForwardSublayer(const BlockWeights& block, const RowSet& rows,
-                                      int32_t num_experts, int32_t topk, int32_t observed_layer) {
+Status Model::Impl::FeedForwardSublayer(const BlockWeights& block, const RowSet& rows,
+                                        int32_t num_experts, int32_t topk, int32_t observed_layer) {
   const int32_t count = rows.num_rows(), dim = config_.hidden_size;
   const int32_t inner = config_.moe_intermediate_size;
   const auto limit = static_cast<float>(config_.swiglu_limit);
@@ -69,6 +69,7 @@ void Model::Impl::FeedForwardSublayer(const BlockWeights& block, const RowSet& r
       backend_,
       {.num_tokens = count, .dim = dim, .topk = topk, .y = routed, .shared = shared_out, .out = y});
   FinishSublayer(count, y);
+  return OkStatus();
 }
 
 }  // namespace deepinfer

@@ -294,7 +294,7 @@ class GoldenRun {
         }
         return ids[at];
       };
-      const std::vector<Draft> drafts = model.Propose(std::span(&request, 1), choose);
+      const std::vector<Draft> drafts = model.Propose(std::span(&request, 1), choose).value();
       for (int32_t k = 0; k < block; ++k) {
         const double diff =
             std::fabs(static_cast<double>(drafts[0].confidences[static_cast<size_t>(k)]) -

@@ -78,7 +78,7 @@ std::span<const float> GoldenSequence::Run(int32_t begin, int32_t end, ForwardOb
                             .begin = begin,
                             .end = end,
                             .logits_begin = begin});
-  return model_.Forward(batch, observer);
+  return model_.Forward(batch, observer).value();  // all weights are in memory
 }
 
 std::vector<float> GoldenSequence::SwaRow(int32_t ring, int32_t position) const {

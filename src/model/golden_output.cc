@@ -183,7 +183,7 @@ class GoldenRecording {
       PutDraftLogits(step, k, logits);
       return ArgMax(logits);
     };
-    const Draft draft = model.Propose(std::span(&request, 1), choose).front();
+    const Draft draft = model.Propose(std::span(&request, 1), choose).value().front();
     tensors_.Put<int32_t>("draft_ids", int64_t{step} * block, draft.tokens);
     tensors_.Put<float>("draft_conf", int64_t{step} * block, draft.confidences);
   }

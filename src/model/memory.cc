@@ -6,7 +6,7 @@
 
 namespace deepinfer {
 
-void Model::Impl::EngramLayer(int32_t table, const RowSet& rows) {
+Status Model::Impl::EngramLayer(int32_t table, const RowSet& rows) {
   const auto layer = static_cast<size_t>(config_.engram_layer_ids[static_cast<size_t>(table)]);
   const EngramWeights& engram = weights_.layers[layer].engram;
   const int32_t count = rows.num_rows(), columns = config_.EngramColumns();
@@ -47,6 +47,7 @@ void Model::Impl::EngramLayer(int32_t table, const RowSet& rows) {
                        .k_weight = engram.k_weight,
                        .live = live.data(),
                        .streams = streams_.data()});
+  return OkStatus();
 }
 
 }  // namespace deepinfer

@@ -44,13 +44,14 @@ Model::Impl::Impl(const ModelConfig& config, const ModelWeights& weights,
   }
 }
 
-std::span<const float> Model::Impl::Forward(const ForwardBatch& batch, ForwardObserver* observer) {
+StatusOr<std::span<const float>> Model::Impl::Forward(const ForwardBatch& batch,
+                                                      ForwardObserver* observer) {
   ForwardObserver quiet;
   observer_ = observer != nullptr ? observer : &quiet;
   const RowSet all = MakeRows(batch, /*decoder=*/false);
   const RowSet kept = MakeRows(batch, /*decoder=*/true);
   const RowSet* rows = &all;
-  if (all.num_rows() == 0) return {};
+  if (all.num_rows() == 0) return std::span<const float>();
 
   Embed(all);
   SetRopeRows(all);
@@ -61,11 +62,11 @@ std::span<const float> Model::Impl::Forward(const ForwardBatch& batch, ForwardOb
       observer_->LayerInput(layer, *rows, streams_.data(), pre_.data());
       EnterDecoder(all, kept);
       rows = &kept;
-      if (kept.num_rows() == 0) return {};
+      if (kept.num_rows() == 0) return std::span<const float>();
     } else {
       observer_->LayerInput(layer, *rows, streams_.data(), pre_.data());
     }
-    RunLayer(layer, *rows);
+    DI_RETURN_IF_ERROR(RunLayer(layer, *rows));
   }
   observer_->LayerInput(config_.num_hidden_layers, kept, streams_.data(), pre_.data());
   if (config_.num_nextn_predict_layers > 0) {
@@ -136,10 +137,10 @@ void Model::Impl::SetRopeRows(const RowSet& rows) {
   compress_rope_ = MakeRopeRows(compress_freqs_, rows.positions, compress_cos_, compress_sin_);
 }
 
-void Model::Impl::RunLayer(int32_t layer, const RowSet& rows) {
+Status Model::Impl::RunLayer(int32_t layer, const RowSet& rows) {
   const int32_t table = config_.EngramIndex(layer);
   if (table >= 0 && !DI_FAULT("engram_skipped")) {
-    EngramLayer(table, rows);
+    DI_RETURN_IF_ERROR(EngramLayer(table, rows));
     observer_->EngramOutput(layer, rows, streams_.data());
   }
   const std::vector<int32_t>& targets = config_.dspark_target_layer_ids;
@@ -149,8 +150,8 @@ void Model::Impl::RunLayer(int32_t layer, const RowSet& rows) {
   }
   AttentionSublayer(layer, rows);
   observer_->AttentionOutput(layer, rows, streams_.data(), pre_.data());
-  FeedForwardSublayer(weights_.layers[static_cast<size_t>(layer)], rows, config_.n_routed_experts,
-                      config_.num_experts_per_tok, layer);
+  return FeedForwardSublayer(weights_.layers[static_cast<size_t>(layer)], rows,
+                             config_.n_routed_experts, config_.num_experts_per_tok, layer);
 }
 
 // The first decoder layer makes global KV from all rows; then only the kept rows go on.
@@ -262,12 +263,13 @@ Model::~Model() = default;
 const ModelConfig& Model::config() const { return impl_->config_; }
 const KvShape& Model::kv_shape() const { return impl_->shape_; }
 
-std::span<const float> Model::Forward(const ForwardBatch& batch, ForwardObserver* observer) {
+StatusOr<std::span<const float>> Model::Forward(const ForwardBatch& batch,
+                                                ForwardObserver* observer) {
   return impl_->Forward(batch, observer);
 }
 
-std::vector<Draft> Model::Propose(std::span<const DraftRequest> requests,
-                                  const DraftChooser& choose) {
+StatusOr<std::vector<Draft>> Model::Propose(std::span<const DraftRequest> requests,
+                                            const DraftChooser& choose) {
   return impl_->Propose(requests, choose);
 }
 

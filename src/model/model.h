@@ -58,10 +58,15 @@ class Model {
 
   // Runs the pass, updates every segment's KV, and returns logits [rows that asked, V], in row
   // order; the memory is valid until the next call. `observer` may be null.
-  std::span<const float> Forward(const ForwardBatch& batch, ForwardObserver* observer = nullptr);
+  // Errors: as the sources of ModelOptions, never without one. What the pass has written to its
+  // sequences' KV is then useless; other sequences and later passes are not touched.
+  StatusOr<std::span<const float>> Forward(const ForwardBatch& batch,
+                                           ForwardObserver* observer = nullptr);
 
   // Proposes for several sequences at once. Requires: the config has draft blocks.
-  std::vector<Draft> Propose(std::span<const DraftRequest> requests, const DraftChooser& choose);
+  // Errors: as Forward; KV is not touched.
+  StatusOr<std::vector<Draft>> Propose(std::span<const DraftRequest> requests,
+                                       const DraftChooser& choose);
 
   // Test instrument: writes draft KV rows for positions [begin, begin + rows) of a sequence from
   // given main_hidden [rows, targets * D], as Forward does from its own.

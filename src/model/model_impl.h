@@ -21,8 +21,9 @@ class Model::Impl {
   Impl(const ModelConfig& config, const ModelWeights& weights, std::vector<int32_t> token_classes,
        const ModelOptions& options);
 
-  std::span<const float> Forward(const ForwardBatch& batch, ForwardObserver* observer);
-  std::vector<Draft> Propose(std::span<const DraftRequest> requests, const DraftChooser& choose);
+  StatusOr<std::span<const float>> Forward(const ForwardBatch& batch, ForwardObserver* observer);
+  StatusOr<std::vector<Draft>> Propose(std::span<const DraftRequest> requests,
+                                       const DraftChooser& choose);
   void WriteDraftRows(const RowSet& rows, const bf16* main_hidden);
 
   const ModelConfig config_;
@@ -32,7 +33,7 @@ class Model::Impl {
   // ---- model.cc: the order of things
   RowSet MakeRows(const ForwardBatch& batch, bool decoder) const;
   void Embed(const RowSet& rows);
-  void RunLayer(int32_t layer, const RowSet& rows);
+  Status RunLayer(int32_t layer, const RowSet& rows);
   void EnterDecoder(const RowSet& all, const RowSet& kept);
   void RecordMainHidden(int32_t target, const RowSet& rows);
   std::span<const float> Logits(const RowSet& rows);
@@ -61,11 +62,11 @@ class Model::Impl {
   void OutputProjection(const BlockWeights& block, bf16* o, int32_t num_rows, const RopeRows& rope);
 
   // ---- feed_forward.cc
-  void FeedForwardSublayer(const BlockWeights& block, const RowSet& rows, int32_t num_experts,
-                           int32_t topk, int32_t observed_layer);
+  Status FeedForwardSublayer(const BlockWeights& block, const RowSet& rows, int32_t num_experts,
+                             int32_t topk, int32_t observed_layer);
 
   // ---- memory.cc
-  void EngramLayer(int32_t table, const RowSet& rows);
+  Status EngramLayer(int32_t table, const RowSet& rows);
 
   // ---- helpers
   void Project(const Matrix& weight, const bf16* x, int32_t num_rows, bf16* out) const;

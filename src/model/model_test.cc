@@ -90,7 +90,7 @@ TEST(Model, ManySequencesInOnePassChangeNothing) {
     if (begin > 0) sequences.back()->Run(0, begin);
     batch.segments.push_back(sequences.back()->Segment(begin, length));
   }
-  const std::span<const float> together = model.model().Forward(batch);
+  const std::span<const float> together = model.model().Forward(batch).value();
   int64_t row = 0;
   for (size_t i = 0; i < sequences.size(); ++i) {
     const ForwardSegment& segment = batch.segments[i];
@@ -149,7 +149,7 @@ TEST_P(Bounded, DecoderEqualsItsMaskOracle) {
       if (compact) segment.decoder_begin = length - keep;
       segment.logits_begin = length - keep;
       const ForwardBatch batch = {{segment}};
-      const std::span<const float> logits = model.model().Forward(batch);
+      const std::span<const float> logits = model.model().Forward(batch).value();
       results.insert(results.end(), logits.begin(), logits.end());
     }
     const DraftRequest request = {&sequence.kv(), 17, length};
@@ -157,7 +157,7 @@ TEST_P(Bounded, DecoderEqualsItsMaskOracle) {
       results.insert(results.end(), logits.begin(), logits.end());
       return 5;
     };
-    model.model().Propose(std::span(&request, 1), record);
+    CHECK(model.model().Propose(std::span(&request, 1), record).ok());
     return results;
   };
   const std::vector<float> oracle = run(length, /*compact=*/false);
@@ -189,13 +189,13 @@ TEST(Model, ReplayKeepsPagesAndRebuildsRings) {
   segment.window_begin = segment.decoder_window_begin = replay_from;
   segment.keep_entries_below = length;
   const ForwardBatch batch = {{segment}};
-  model.model().Forward(batch);
+  ASSERT_TRUE(model.model().Forward(batch).ok());
   EXPECT_EQ(before, std::vector<uint8_t>(source.pool, source.pool + bytes));
 
   // A negative control: without keep_entries_below the narrowed windows do rewrite entries.
   segment.keep_entries_below = 0;
   const ForwardBatch rewriting = {{segment}};
-  model.model().Forward(rewriting);
+  ASSERT_TRUE(model.model().Forward(rewriting).ok());
   EXPECT_NE(before, std::vector<uint8_t>(source.pool, source.pool + bytes));
 }
 
@@ -226,9 +226,9 @@ TEST(Model, DraftsDoNotDependOnTheBatch) {
         model, TestTokens(length, model.config().vocab_size, 20 + static_cast<uint64_t>(i))));
     sequences.back()->Run(0, length);
     requests.push_back({&sequences.back()->kv(), 17 + i, length});
-    alone.push_back(model.model().Propose(std::span(&requests.back(), 1), greedy)[0]);
+    alone.push_back(model.model().Propose(std::span(&requests.back(), 1), greedy).value()[0]);
   }
-  const std::vector<Draft> together = model.model().Propose(requests, greedy);
+  const std::vector<Draft> together = model.model().Propose(requests, greedy).value();
   for (size_t i = 0; i < alone.size(); ++i) {
     EXPECT_EQ(together[i].tokens, alone[i].tokens);
     EXPECT_TRUE(SameBits(together[i].confidences, alone[i].confidences));

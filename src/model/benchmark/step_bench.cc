@@ -314,7 +314,9 @@ class Bench {
     return PagePool(model_.kv_shape().layout.page_bytes, num_tokens / kTokensPerPage + 1);
   }
   void Pass(SequenceKv& kv, int32_t begin, int32_t end, LayerTimer& timer) {
-    model_.Forward({{{.kv = &kv, .tokens = tokens_.data(), .begin = begin, .end = end}}}, &timer);
+    const ForwardBatch batch = {
+        {{.kv = &kv, .tokens = tokens_.data(), .begin = begin, .end = end}}};
+    CHECK(model_.Forward(batch, &timer).ok());
   }
   StepFigure Figure(LayerTimer& timer, int32_t begin, int32_t end) const {
     std::vector<double>& us = timer.us;

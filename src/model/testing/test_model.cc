@@ -39,7 +39,7 @@ ForwardSegment TestSequence::Segment(int32_t begin, int32_t end) {
 
 std::vector<float> TestSequence::Run(int32_t begin, int32_t end) {
   const ForwardBatch batch = {{Segment(begin, end)}};
-  const std::span<const float> logits = model_.model().Forward(batch);
+  const std::span<const float> logits = model_.model().Forward(batch).value();
   return {logits.begin(), logits.end()};
 }
 
