@@ -21,6 +21,12 @@ class ScratchDisk : public Disk {
   StatusOr<std::unique_ptr<WritableFile>> Create(const std::string& path) override {
     return At(path).Create(path);
   }
+  StatusOr<std::unique_ptr<UpdatableFile>> OpenUpdate(const std::string& path) override {
+    return At(path).OpenUpdate(path);
+  }
+  Status Rename(const std::string& from, const std::string& to) override {
+    return At(from).Rename(from, to);  // both on one side, as on a mounted disk
+  }
   StatusOr<std::vector<std::string>> List(const std::string& directory) override {
     return At(directory).List(directory);
   }

@@ -1,8 +1,10 @@
 #include "base/disk.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -21,20 +23,30 @@ Status FromErrno(const std::string& path, std::string_view doing, int error) {
   const StatusCode code = error == ENOENT || error == ENOTDIR  ? StatusCode::kNotFound
                           : error == EACCES || error == EPERM  ? StatusCode::kPermissionDenied
                           : error == ENOSPC || error == EDQUOT ? StatusCode::kResourceExhausted
+                          : error == EWOULDBLOCK               ? StatusCode::kUnavailable
                                                                : StatusCode::kInternal;
   return MakeStatus(code, StrCat(path, ": cannot ", doing, ": ", std::strerror(error)));
 }
 
+int64_t ModifiedNs(const struct stat& info) {
+  return int64_t{info.st_mtim.tv_sec} * 1'000'000'000 + info.st_mtim.tv_nsec;
+}
+
 class RealReadable : public ReadableFile {
  public:
-  RealReadable(std::string path, int fd, int64_t size)
-      : path_(std::move(path)), fd_(fd), size_(size) {}
+  RealReadable(std::string path, int fd, const struct stat& info)
+      : path_(std::move(path)),
+        fd_(fd),
+        size_(static_cast<int64_t>(info.st_size)),
+        modified_ns_(ModifiedNs(info)) {}
   ~RealReadable() override {
     if (mapped_ != nullptr) ::munmap(mapped_, static_cast<size_t>(size_));
+    if (direct_fd_ >= 0) ::close(direct_fd_);
     ::close(fd_);
   }
 
   int64_t size() const override { return size_; }
+  int64_t modified_ns() const override { return modified_ns_; }
 
   Status ReadAt(int64_t offset, std::span<uint8_t> out) const override {
     size_t done = 0;
@@ -52,6 +64,23 @@ class RealReadable : public ReadableFile {
     return OkStatus();
   }
 
+  Status ReadDirect(int64_t offset, std::span<uint8_t> out) const override {
+    const int64_t end = std::min(size_, offset + std::ssize(out));
+    int64_t at = ReadCached(offset, out.first(static_cast<size_t>(end - offset)));
+    at = at / kDirectAlign * kDirectAlign;
+    const int fd = DirectFd();
+    while (fd >= 0 && at < end) {
+      const std::span<uint8_t> rest = out.subspan(static_cast<size_t>(at - offset));
+      const ssize_t got = ::pread(fd, rest.data(), rest.size(), static_cast<off_t>(at));
+      if (got < 0 && errno == EINTR) continue;
+      if (got <= 0) break;  // not on this file system, or not this part: the plain way says why
+      at += got;
+      if (at % kDirectAlign != 0) break;  // the end of the file
+    }
+    if (at >= end) return OkStatus();
+    return ReadAt(at, out.subspan(static_cast<size_t>(at - offset), static_cast<size_t>(end - at)));
+  }
+
   StatusOr<std::span<const uint8_t>> Map() const override {
     std::lock_guard lock(mutex_);
     if (mapped_ == nullptr && size_ > 0) {
@@ -63,11 +92,64 @@ class RealReadable : public ReadableFile {
   }
 
  private:
+  // Reads what the system has in memory, from `offset` on without a gap. Returns where it stopped.
+  int64_t ReadCached(int64_t offset, std::span<uint8_t> out) const {
+    while (!out.empty()) {
+      const iovec part = {out.data(), out.size()};
+      const ssize_t got = ::preadv2(fd_, &part, 1, static_cast<off_t>(offset), RWF_NOWAIT);
+      if (got <= 0) break;
+      out = out.subspan(static_cast<size_t>(got));
+      offset += got;
+    }
+    return offset;
+  }
+
+  int DirectFd() const {  // -1: the file system has no direct reads
+    std::lock_guard lock(mutex_);
+    if (!asked_direct_) direct_fd_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_DIRECT);
+    asked_direct_ = true;
+    return direct_fd_;
+  }
+
   const std::string path_;
   const int fd_;
-  const int64_t size_;
+  const int64_t size_, modified_ns_;
   mutable std::mutex mutex_;
   mutable void* mapped_ = nullptr;
+  mutable bool asked_direct_ = false;
+  mutable int direct_fd_ = -1;
+};
+
+class RealUpdatable : public UpdatableFile {
+ public:
+  RealUpdatable(std::string path, int fd) : path_(std::move(path)), fd_(fd) {}
+  ~RealUpdatable() override { ::close(fd_); }  // and with it the lock
+
+  int64_t size() const override {
+    struct stat info {};
+    return ::fstat(fd_, &info) == 0 ? static_cast<int64_t>(info.st_size) : 0;
+  }
+  Status Reserve(int64_t size_bytes) override {
+    const int error = ::posix_fallocate(fd_, 0, static_cast<off_t>(size_bytes));
+    return error != 0 ? FromErrno(path_, "reserve space", error) : OkStatus();
+  }
+  Status WriteAt(int64_t offset, std::span<const uint8_t> bytes) override {
+    while (!bytes.empty()) {
+      const ssize_t put = ::pwrite(fd_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+      if (put < 0 && errno == EINTR) continue;
+      if (put < 0) return FromErrno(path_, "write", errno);
+      bytes = bytes.subspan(static_cast<size_t>(put));
+      offset += put;
+    }
+    return OkStatus();
+  }
+  Status Sync() override {
+    return ::fdatasync(fd_) != 0 ? FromErrno(path_, "sync", errno) : OkStatus();
+  }
+
+ private:
+  const std::string path_;
+  const int fd_;
 };
 
 class RealWritable : public WritableFile {
@@ -121,7 +203,28 @@ class RealDiskImpl : public Disk {
       ::close(fd);
       return FailedPrecondition(path, ": is a directory, a file was expected");
     }
-    return std::make_unique<RealReadable>(path, fd, static_cast<int64_t>(info.st_size));
+    return std::make_unique<RealReadable>(path, fd, info);
+  }
+
+  // The name may have gone to another file between opening and locking: then that one is tried.
+  StatusOr<std::unique_ptr<UpdatableFile>> OpenUpdate(const std::string& path) override {
+    for (;;) {
+      const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+      if (fd < 0) return FromErrno(path, "open for writing", errno);
+      auto file = std::make_unique<RealUpdatable>(path, fd);
+      if (::flock(fd, LOCK_EX | LOCK_NB) != 0) return FromErrno(path, "lock", errno);
+      struct stat held {
+      }, named{};
+      if (::fstat(fd, &held) == 0 && ::stat(path.c_str(), &named) == 0 &&
+          held.st_ino == named.st_ino) {
+        return file;
+      }
+    }
+  }
+
+  Status Rename(const std::string& from, const std::string& to) override {
+    if (::rename(from.c_str(), to.c_str()) != 0) return FromErrno(from, "rename", errno);
+    return OkStatus();
   }
 
   StatusOr<std::unique_ptr<WritableFile>> Create(const std::string& path) override {
@@ -169,6 +272,10 @@ class RealDiskImpl : public Disk {
 };
 
 }  // namespace
+
+Status ReadableFile::ReadDirect(int64_t offset, std::span<uint8_t> out) const {
+  return ReadAt(offset, out.first(static_cast<size_t>(std::min(std::ssize(out), size() - offset))));
+}
 
 StatusOr<std::string> Disk::ReadText(const std::string& path, int64_t limit_bytes) {
   DI_ASSIGN_OR_RETURN(const std::unique_ptr<ReadableFile> file, OpenRead(path));

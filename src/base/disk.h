@@ -3,7 +3,8 @@
 //
 // store/, cluster/ and schedule/ touch files only through Disk; checkpoint reading and command
 // output use it too. Paths are plain UTF-8 text. Every message names the path and what the system
-// said. Threads: Disk and ReadableFile from any thread; a WritableFile from one at a time.
+// said. Threads: Disk, ReadableFile and UpdatableFile from any thread; a WritableFile from one at a
+// time.
 #pragma once
 
 #include <cstdint>
@@ -16,13 +17,21 @@
 
 namespace deepinfer {
 
+// What offset, address and size of a direct read are multiples of, bytes.
+inline constexpr int64_t kDirectAlign = 4096;
+
 class ReadableFile {
  public:
   virtual ~ReadableFile() = default;
   virtual int64_t size() const = 0;
+  virtual int64_t modified_ns() const = 0;  // since 1970; when the file was opened
   // Fills `out` from byte `offset`. Errors: kDataLoss if the file ends before, kInternal from the
   // system.
   virtual Status ReadAt(int64_t offset, std::span<uint8_t> out) const = 0;
+  // The same for large parts that are read once: past the system's cache, where the disk can and
+  // the bytes are not in it already. Requires: multiples of kDirectAlign; `out` may reach past the
+  // end of the file by less than that, and what lies there is left undefined.
+  virtual Status ReadDirect(int64_t offset, std::span<uint8_t> out) const;
   // The whole file as memory, read-only, valid as long as this object. Mapped where the disk can.
   virtual StatusOr<std::span<const uint8_t>> Map() const = 0;
 };
@@ -39,11 +48,28 @@ class WritableFile {
   }
 };
 
+// A file that changes where it lies: what was written stays although the process may end. One
+// holder at a time, on the whole machine.
+class UpdatableFile {
+ public:
+  virtual ~UpdatableFile() = default;
+  virtual int64_t size() const = 0;
+  // Takes the space of `size_bytes` at once, so that no later write finds the disk full. New bytes
+  // are zeros. Errors: kResourceExhausted.
+  virtual Status Reserve(int64_t size_bytes) = 0;
+  virtual Status WriteAt(int64_t offset, std::span<const uint8_t> bytes) = 0;  // from any thread
+  virtual Status Sync() = 0;
+};
+
 class Disk {
  public:
   virtual ~Disk() = default;
   virtual StatusOr<std::unique_ptr<ReadableFile>> OpenRead(const std::string& path) = 0;
   virtual StatusOr<std::unique_ptr<WritableFile>> Create(const std::string& path) = 0;
+  // Opens a file for change, makes it if need be. Errors: kUnavailable if somebody else holds it.
+  virtual StatusOr<std::unique_ptr<UpdatableFile>> OpenUpdate(const std::string& path) = 0;
+  // Puts one file in the place of another, whole. Open files stay open. Errors: kNotFound.
+  virtual Status Rename(const std::string& from, const std::string& to) = 0;
   // Names (not paths) in a directory, sorted. Errors: kNotFound, kFailedPrecondition if not a
   // directory.
   virtual StatusOr<std::vector<std::string>> List(const std::string& directory) = 0;
@@ -57,7 +83,8 @@ class Disk {
   Status WriteText(const std::string& path, std::string_view text);
 };
 
-// The machine's own file system: pread, mmap, write to a temporary name, fsync, rename.
+// The machine's own file system: pread, O_DIRECT, mmap, flock, write to a temporary name, fsync,
+// rename.
 Disk& RealDisk();
 
 }  // namespace deepinfer

@@ -1,10 +1,13 @@
 // Both disks are held to the same promises; what only one has stands below.
 #include "base/disk.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mount.h>
 #include <unistd.h>
 
+#include <cstdlib>
+#include <cstring>
 #include <filesystem>
 
 #include "base/simulated_disk.h"
@@ -38,6 +41,17 @@ class DiskTest : public ::testing::TestWithParam<bool> {
   TemporaryFolder folder_;
   SimulatedDisk simulated_;
 };
+
+std::span<const uint8_t> Bytes(std::string_view text) {
+  return {reinterpret_cast<const uint8_t*>(text.data()), text.size()};
+}
+
+void DropFromCache(const std::string& path) {
+  const int fd = ::open(path.c_str(), O_RDONLY);
+  ::fsync(fd);
+  ::posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+  ::close(fd);
+}
 
 TEST_P(DiskTest, ReadsBackWhatWasWritten) {
   ASSERT_TRUE(disk().WriteText(Path("a"), "hello").ok());
@@ -110,6 +124,53 @@ TEST_P(DiskTest, TextOverTheLimitIsRefused) {
   ASSERT_TRUE(disk().WriteText(Path("a"), "12345").ok());
   EXPECT_TRUE(disk().ReadText(Path("a"), 5).ok());
   EXPECT_EQ(disk().ReadText(Path("a"), 4).status().code(), StatusCode::kResourceExhausted);
+}
+
+TEST_P(DiskTest, DirectReadsSeeTheSameBytes) {
+  std::string text(3 * kDirectAlign + 100, '\0');
+  for (size_t i = 0; i < text.size(); ++i) text[i] = static_cast<char>(i * 37 / 11);
+  ASSERT_TRUE(disk().WriteText(Path("a"), text).ok());
+  const auto file = *disk().OpenRead(Path("a"));
+  // What has just been written lies in the system's cache; afterwards it may not.
+  for (int round = 0; round < 2; ++round) {
+    std::unique_ptr<uint8_t, decltype(&std::free)> buffer(
+        static_cast<uint8_t*>(std::aligned_alloc(kDirectAlign, 4 * kDirectAlign)), &std::free);
+    ASSERT_TRUE(file->ReadDirect(kDirectAlign, {buffer.get(), 3 * kDirectAlign}).ok());
+    EXPECT_EQ(std::memcmp(buffer.get(), text.data() + kDirectAlign, 2 * kDirectAlign + 100), 0);
+    ASSERT_TRUE(file->ReadDirect(0, {buffer.get(), 2 * kDirectAlign}).ok());
+    EXPECT_EQ(std::memcmp(buffer.get(), text.data(), 2 * kDirectAlign), 0);
+    if (is_real()) DropFromCache(Path("a"));
+  }
+}
+
+TEST_P(DiskTest, UpdatesStayWithoutCommit) {
+  {
+    const auto file = *disk().OpenUpdate(Path("a"));
+    ASSERT_TRUE(file->Reserve(8).ok());
+    EXPECT_EQ(file->size(), 8);
+    ASSERT_TRUE(file->WriteAt(2, Bytes("xy")).ok());
+    ASSERT_TRUE(file->WriteAt(9, Bytes("z")).ok());
+    ASSERT_TRUE(file->Sync().ok());
+  }
+  EXPECT_EQ(*disk().ReadText(Path("a")), std::string("\0\0xy\0\0\0\0\0z", 10));
+  const auto file = *disk().OpenUpdate(Path("a"));
+  ASSERT_TRUE(file->WriteAt(0, Bytes("w")).ok());
+  EXPECT_EQ((*disk().ReadText(Path("a")))[0], 'w');
+}
+
+TEST_P(DiskTest, OneHolderUpdatesAtATime) {
+  auto file = *disk().OpenUpdate(Path("a"));
+  const Status status = disk().OpenUpdate(Path("a")).status();
+  EXPECT_EQ(status.code(), StatusCode::kUnavailable);
+  EXPECT_EQ(MessageOf(status), Path("a") + ": cannot lock: Resource temporarily unavailable");
+  // Under a new name it is still held; the old name is free.
+  ASSERT_TRUE(disk().Rename(Path("a"), Path("b")).ok());
+  EXPECT_FALSE(disk().IsFile(Path("a")));
+  EXPECT_EQ(disk().OpenUpdate(Path("b")).status().code(), StatusCode::kUnavailable);
+  EXPECT_TRUE(disk().OpenUpdate(Path("a")).ok());
+  file.reset();
+  EXPECT_TRUE(disk().OpenUpdate(Path("b")).ok());
+  EXPECT_EQ(disk().Rename(Path("none"), Path("b")).code(), StatusCode::kNotFound);
 }
 
 INSTANTIATE_TEST_SUITE_P(, DiskTest, ::testing::Bool(),

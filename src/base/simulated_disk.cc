@@ -15,6 +15,7 @@ class SimulatedDisk::Reader : public ReadableFile {
         size_(static_cast<int64_t>(bytes_->size())) {}
 
   int64_t size() const override { return size_; }
+  int64_t modified_ns() const override { return 0; }
   Status ReadAt(int64_t offset, std::span<uint8_t> out) const override {
     return disk_.ReadAt(path_, *bytes_, offset, out);
   }
@@ -61,6 +62,71 @@ class SimulatedDisk::Writer : public WritableFile {
   const std::string path_;
   std::shared_ptr<Bytes> bytes_ = std::make_shared<Bytes>();
 };
+
+class SimulatedDisk::Updater : public UpdatableFile {
+ public:
+  Updater(SimulatedDisk& disk, std::string path, std::shared_ptr<Bytes> bytes)
+      : disk_(disk), path_(std::move(path)), bytes_(std::move(bytes)) {}
+  ~Updater() override {
+    std::lock_guard lock(disk_.mutex_);
+    disk_.held_.erase(bytes_.get());
+  }
+
+  int64_t size() const override {
+    std::lock_guard lock(disk_.mutex_);
+    return std::ssize(*bytes_);
+  }
+  Status Reserve(int64_t size_bytes) override {
+    std::lock_guard lock(disk_.mutex_);
+    return disk_.Resize(path_, *bytes_, std::max(size_bytes, std::ssize(*bytes_)));
+  }
+  Status WriteAt(int64_t offset, std::span<const uint8_t> bytes) override {
+    std::lock_guard lock(disk_.mutex_);
+    DI_RETURN_IF_ERROR(
+        disk_.Resize(path_, *bytes_, std::max(offset + std::ssize(bytes), std::ssize(*bytes_))));
+    std::copy(bytes.begin(), bytes.end(), bytes_->begin() + offset);
+    return OkStatus();
+  }
+  Status Sync() override { return OkStatus(); }
+
+ private:
+  SimulatedDisk& disk_;
+  const std::string path_;
+  const std::shared_ptr<Bytes> bytes_;
+};
+
+Status SimulatedDisk::Resize(const std::string& path, Bytes& bytes, int64_t size_bytes) {
+  const int64_t more = size_bytes - std::ssize(bytes);
+  if (more > capacity_bytes_ - used_bytes_) {
+    return ResourceExhausted(path, ": cannot write: No space left on device");
+  }
+  bytes.resize(static_cast<size_t>(size_bytes));
+  used_bytes_ += more;
+  return OkStatus();
+}
+
+StatusOr<std::unique_ptr<UpdatableFile>> SimulatedDisk::OpenUpdate(const std::string& path) {
+  std::lock_guard lock(mutex_);
+  std::shared_ptr<Bytes>& bytes = files_[path];
+  if (bytes == nullptr) bytes = std::make_shared<Bytes>();
+  if (!held_.insert(bytes.get()).second) {
+    return MakeStatus(StatusCode::kUnavailable,
+                      StrCat(path, ": cannot lock: Resource temporarily unavailable"));
+  }
+  return std::make_unique<Updater>(*this, path, bytes);
+}
+
+Status SimulatedDisk::Rename(const std::string& from, const std::string& to) {
+  std::lock_guard lock(mutex_);
+  const auto at = files_.find(from);
+  if (at == files_.end()) return NotFound(from, ": cannot rename: No such file or directory");
+  std::shared_ptr<Bytes> bytes = std::move(at->second);
+  files_.erase(at);
+  std::shared_ptr<Bytes>& place = files_[to];
+  if (place != nullptr) used_bytes_ -= std::ssize(*place);
+  place = std::move(bytes);
+  return OkStatus();
+}
 
 void SimulatedDisk::set_capacity_bytes(int64_t capacity_bytes) {
   std::lock_guard lock(mutex_);

@@ -18,7 +18,7 @@ class SimulatedDisk : public Disk {
   // full disk (kResourceExhausted).
   void set_capacity_bytes(int64_t capacity_bytes);
   int64_t used_bytes() const;
-  // From now on every read that touches byte `offset` of `path` fails with kInternal.
+  // From now on every read that touches byte `offset` of `path` fails with kInternal. -1: none.
   void FailReadsAt(const std::string& path, int64_t offset);
   // Cuts a file, also under its open readers: they find its end early. Requires: path is a file of
   // at least size_bytes.
@@ -26,6 +26,8 @@ class SimulatedDisk : public Disk {
 
   StatusOr<std::unique_ptr<ReadableFile>> OpenRead(const std::string& path) override;
   StatusOr<std::unique_ptr<WritableFile>> Create(const std::string& path) override;
+  StatusOr<std::unique_ptr<UpdatableFile>> OpenUpdate(const std::string& path) override;
+  Status Rename(const std::string& from, const std::string& to) override;
   StatusOr<std::vector<std::string>> List(const std::string& directory) override;
   bool IsFile(const std::string& path) override;
   bool IsDirectory(const std::string& path) override;
@@ -35,8 +37,11 @@ class SimulatedDisk : public Disk {
  private:
   class Reader;
   class Writer;
+  class Updater;
   using Bytes = std::vector<uint8_t>;
 
+  // Changes a file's size; the mutex is held.
+  Status Resize(const std::string& path, Bytes& bytes, int64_t size_bytes);
   Status ReadAt(const std::string& path, const Bytes& bytes, int64_t offset,
                 std::span<uint8_t> out) const;
 
@@ -45,6 +50,7 @@ class SimulatedDisk : public Disk {
   int64_t used_bytes_ = 0;
   std::map<std::string, std::shared_ptr<Bytes>> files_;
   std::set<std::string> directories_;
+  std::set<const Bytes*> held_;               // by an UpdatableFile
   std::map<std::string, int64_t> bad_bytes_;  // path -> offset
 };
 
