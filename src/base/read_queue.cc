@@ -34,7 +34,8 @@ struct ReadQueue::Shared {
       if (batch->next == batch->reads.size()) waiting.pop_front();
       ++batch->running;
       lock.unlock();
-      const Status status = read.file->ReadAt(read.offset, read.out);
+      const Status status = read.direct ? read.file->ReadDirect(read.offset, read.out)
+                                        : read.file->ReadAt(read.offset, read.out);
       lock.lock();
       --batch->running;
       if (!status.ok()) Abandon(*batch, status);

@@ -14,10 +14,17 @@
 
 namespace deepinfer {
 
+// Bytes of a file, from `offset` on.
+struct FilePlace {
+  const ReadableFile* file = nullptr;
+  int64_t offset = 0;
+};
+
 struct FileRead {
   const ReadableFile* file = nullptr;
   int64_t offset = 0;
   std::span<uint8_t> out;
+  bool direct = false;  // ReadDirect, with its requirements; else ReadAt
 };
 
 class ReadQueue {

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <numeric>
 
 #include "base/simulated_disk.h"
@@ -47,6 +48,14 @@ TEST_P(ReadQueueTest, EveryReadOfEveryBatchIsDone) {
   EXPECT_TRUE(Same(first));
 }
 
+TEST_P(ReadQueueTest, DirectReadsGiveTheSame) {
+  ReadQueue queue(GetParam());
+  alignas(kDirectAlign) static std::array<uint8_t, kFileBytes> out;
+  EXPECT_TRUE(
+      queue.Start({{.file = file_.get(), .offset = 0, .out = out, .direct = true}}).Wait().ok());
+  EXPECT_TRUE(Same({out.begin(), out.end()}));
+}
+
 TEST_P(ReadQueueTest, NoReadsAreOverAtOnce) {
   ReadQueue queue(GetParam());
   EXPECT_TRUE(queue.Start({}).Wait().ok());
@@ -58,7 +67,7 @@ TEST_P(ReadQueueTest, AFailureIsItsBatchsOwn) {
   disk_.FailReadsAt("file", 1000);
   std::vector<uint8_t> out, other(8);
   ReadQueue::Ticket bad = queue.Start(All(out));
-  ReadQueue::Ticket good = queue.Start({{file_.get(), 16, other}});
+  ReadQueue::Ticket good = queue.Start({{.file = file_.get(), .offset = 16, .out = other}});
   EXPECT_EQ(MessageOf(bad.Wait()), "file: cannot read: Input/output error");
   EXPECT_TRUE(good.Wait().ok());
   EXPECT_EQ(other[0], 16);
