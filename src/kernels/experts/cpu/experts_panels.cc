@@ -49,49 +49,20 @@ Grouping GroupByExpert(const ExpertsParams& p) {
   return grouping;
 }
 
-// A stretch of one product that a thread takes at a time.
-struct Piece {
-  size_t product;
-  int32_t begin, end;  // units
-};
-
-void RunAll(const Backend& backend, const std::vector<PanelProduct>& products) {
-  constexpr int32_t kUnits = 8;
-  std::vector<Piece> pieces;
-  for (size_t i = 0; i < products.size(); ++i) {
-    const int32_t units = products[i].num_units();
-    for (int32_t begin = 0; begin < units; begin += kUnits) {
-      pieces.push_back({i, begin, std::min(units, begin + kUnits)});
-    }
-  }
-  backend.ParallelFor(std::ssize(pieces), 1, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      const Piece& piece = pieces[static_cast<size_t>(i)];
-      products[piece.product].Run(piece.begin, piece.end);
-    }
-  });
-}
-
 // out rows of every group = its x rows times the group's matrix.
-void AddProducts(const PanelKernels& kernels, const ExpertsParams& p, const Grouping& grouping,
-                 Matrix ExpertMatrices::*which, PanelRows x, bf16* out,
-                 std::vector<PanelProduct>& products) {
-  const int64_t element = kernels.x_is_f32 ? 4 : 2;
+void AddGroups(const ExpertsParams& p, const Grouping& grouping, Matrix ExpertMatrices::*which,
+               const PreparedRows& x, bf16* out, std::vector<PanelProduct>& products) {
   for (const Group& group : grouping.groups) {
     const Matrix& w = p.matrices[group.expert].*which;
-    const PanelRows rows{static_cast<const uint8_t*>(x.data) + group.begin * x.stride * element,
-                         x.stride};
-    products.emplace_back(kernels,
-                          LinearParams{.num_tokens = static_cast<int32_t>(group.end - group.begin),
-                                       .weight = w,
-                                       .out = out + group.begin * w.rows,
-                                       .out_stride = w.rows},
-                          rows);
+    AddProducts(x, group.begin, group.end,
+                {.weight = w, .out = out + group.begin * w.rows, .out_stride = w.rows}, products);
   }
 }
 
 void RunExperts(const PanelKernels& kernels, const Backend& backend, const ExpertsParams& p) {
-  static thread_local AlignedScratch x_rows, gate_rows, up_rows, y_rows, converted;
+  static thread_local AlignedScratch x_rows, gate_rows, up_rows, y_rows;
+  static thread_local PreparedRows::Scratch converted;
+  static thread_local std::vector<PanelProduct> products;
   const Grouping grouping = GroupByExpert(p);
   const auto num_rows = static_cast<int32_t>(grouping.slots.size());
   if (num_rows == 0) return;
@@ -107,11 +78,11 @@ void RunExperts(const PanelKernels& kernels, const Backend& backend, const Exper
 
   bf16* const gate = gate_rows.Get<bf16>(int64_t{num_rows} * p.inner);
   bf16* const up = up_rows.Get<bf16>(int64_t{num_rows} * p.inner);
-  PanelRows prepared = PreparePanelRows(kernels, backend, x, p.dim, num_rows, p.dim, converted);
-  std::vector<PanelProduct> products;
-  AddProducts(kernels, p, grouping, &ExpertMatrices::w1, prepared, gate, products);
-  AddProducts(kernels, p, grouping, &ExpertMatrices::w3, prepared, up, products);
-  RunAll(backend, products);
+  const PreparedRows x_prepared(kernels, backend, x, p.dim, num_rows, p.dim, converted);
+  products.clear();
+  AddGroups(p, grouping, &ExpertMatrices::w1, x_prepared, gate, products);
+  AddGroups(p, grouping, &ExpertMatrices::w3, x_prepared, up, products);
+  RunProducts(backend, products);
   Swiglu(backend, {.num_tokens = num_rows,
                    .inner = p.inner,
                    .limit = p.limit,
@@ -122,10 +93,10 @@ void RunExperts(const PanelKernels& kernels, const Backend& backend, const Exper
   Quantise(backend, {.num_tokens = num_rows, .dim = p.inner, .x = gate, .out = gate});
 
   bf16* const y = y_rows.Get<bf16>(int64_t{num_rows} * p.dim);
-  prepared = PreparePanelRows(kernels, backend, gate, p.inner, num_rows, p.inner, converted);
+  const PreparedRows inner(kernels, backend, gate, p.inner, num_rows, p.inner, converted);
   products.clear();
-  AddProducts(kernels, p, grouping, &ExpertMatrices::w2, prepared, y, products);
-  RunAll(backend, products);
+  AddGroups(p, grouping, &ExpertMatrices::w2, inner, y, products);
+  RunProducts(backend, products);
   backend.ParallelFor(num_rows, 16, [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) {
       std::copy_n(y + row * p.dim, p.dim, p.y + grouping.slots[static_cast<size_t>(row)] * p.dim);
@@ -145,7 +116,7 @@ bool AllHavePanels(const ExpertsParams& p) {
 
 void ExpertsAvx2(const Backend& backend, const ExpertsParams& p) {
   if (!AllHavePanels(p)) return ExpertsCpu(backend, p);
-  RunExperts(kAvx2Panels, backend, p);
+  RunExperts(Avx2PanelsFor(p.matrices[0].w1.format), backend, p);
 }
 
 void ExpertsAvx512(const Backend& backend, const ExpertsParams& p) {

@@ -15,21 +15,22 @@ namespace {
 
 constexpr int32_t kRowBlock = 512;  // rows of x whose totals stay in the L2 cache
 
-int64_t ElementBytes(const PanelKernels& kernels) { return kernels.x_is_f32 ? 4 : 2; }
-
-PanelRows From(const PanelKernels& kernels, PanelRows x, int64_t row, int64_t col) {
-  const int64_t skipped = (row * x.stride + col) * ElementBytes(kernels);
-  return {static_cast<const uint8_t*>(x.data) + skipped, x.stride};
+PanelRows From(const PanelKernels& kernels, PanelRows x, int64_t row, int64_t group) {
+  return {x.data + row * x.stride + group * kernels.x_group_bytes, x.stride};
 }
 
-// A row of x, then zeros up to `stride`.
-void ConvertRow(const bf16* x, int32_t cols, int64_t stride, float* out) {
-  for (int32_t k = 0; k < cols; ++k) out[k] = ToFloat(x[k]);
-  std::fill(out + cols, out + stride, 0.0f);
+// A row of BF16, then zeros up to whole groups.
+void PadRow(const bf16* x, int32_t cols, uint8_t* out) {
+  auto* const row = reinterpret_cast<bf16*>(out);
+  std::copy_n(x, cols, row);
+  std::fill(row + cols, row + NumGroups(cols) * kGroupCols, bf16{0});
 }
-void ConvertRow(const bf16* x, int32_t cols, int64_t stride, bf16* out) {
-  std::copy_n(x, cols, out);
-  std::fill(out + cols, out + stride, bf16{0});
+
+// True: the set can multiply the row, which is now in `out`.
+bool Prepare(const PanelKernels& kernels, const bf16* x, int32_t cols, uint8_t* out) {
+  if (kernels.prepare != nullptr) return kernels.prepare(x, cols, out);
+  PadRow(x, cols, out);
+  return true;
 }
 
 // totals [num_rows, num_panels * 16] -> rows [first_row, ...) of the output.
@@ -86,7 +87,7 @@ void TileBlock(const PanelKernels& kernels, const LinearParams& p, PanelRows x, 
     int32_t tiles = (num_rows + kernels.tile_rows - 1) / kernels.tile_rows;
     for (int32_t t = 0; t < num_rows; --tiles) {
       const int32_t rows = (num_rows - t + tiles - 1) / tiles;
-      kernels.tile(decoded, num_panels, From(kernels, x, first_row + t, begin * kGroupCols), rows,
+      kernels.tile(decoded, num_panels, From(kernels, x, first_row + t, begin), rows,
                    totals + t * width, width);
       t += rows;
     }
@@ -107,22 +108,35 @@ void TilePanels(const PanelKernels& kernels, const LinearParams& p, PanelRows x,
 
 }  // namespace
 
-PanelRows PreparePanelRows(const PanelKernels& kernels, const Backend& backend, const bf16* x,
-                           int64_t x_stride, int64_t num_rows, int32_t cols,
-                           AlignedScratch& scratch) {
-  const int64_t stride = int64_t{NumGroups(cols)} * kGroupCols;
-  if (!kernels.x_is_f32 && stride == cols) return {x, x_stride};
-  auto* const rows = scratch.Get<uint8_t>(num_rows * stride * ElementBytes(kernels));
-  backend.ParallelFor(num_rows, 16, [&](int64_t begin, int64_t end) {
-    for (int64_t t = begin; t < end; ++t) {
-      if (kernels.x_is_f32) {
-        ConvertRow(x + t * x_stride, cols, stride, reinterpret_cast<float*>(rows) + t * stride);
-      } else {
-        ConvertRow(x + t * x_stride, cols, stride, reinterpret_cast<bf16*>(rows) + t * stride);
-      }
-    }
+PreparedRows::PreparedRows(const PanelKernels& kernels, const Backend& backend, const bf16* x,
+                           int64_t x_stride, int64_t num_rows, int32_t cols, Scratch& scratch)
+    : kernels_(&kernels), scratch_(&scratch) {
+  constexpr int64_t kRowsPerPiece = 4;
+  if (kernels.prepare == nullptr && cols % kGroupCols == 0) {
+    rows_ = {reinterpret_cast<const uint8_t*>(x), x_stride * static_cast<int64_t>(sizeof(bf16))};
+    return;
+  }
+  const auto make = [&](const PanelKernels& set, AlignedScratch& memory, const auto& row) {
+    const int64_t stride = int64_t{NumGroups(cols)} * set.x_group_bytes;
+    auto* const out = memory.Get<uint8_t>(num_rows * stride);
+    backend.ParallelFor(num_rows, kRowsPerPiece, [&](int64_t begin, int64_t end) {
+      for (int64_t t = begin; t < end; ++t) row(t, x + t * x_stride, out + t * stride);
+    });
+    return PanelRows{out, stride};
+  };
+  scratch.refused.resize(static_cast<size_t>(num_rows));
+  rows_ = make(kernels, scratch.rows, [&](int64_t t, const bf16* row, uint8_t* out) {
+    scratch.refused[static_cast<size_t>(t)] = Prepare(kernels, row, cols, out) ? 0 : 1;
   });
-  return {rows, stride};
+  any_refused_ =
+      std::find(scratch.refused.begin(), scratch.refused.end(), 1) != scratch.refused.end();
+  if (!any_refused_) return;
+  CHECK(kernels.fallback != nullptr);
+  const PanelKernels& fallback = *kernels.fallback;
+  fallback_rows_ =
+      make(fallback, scratch.fallback_rows, [&](int64_t t, const bf16* row, uint8_t* out) {
+        if (IsRefused(t)) CHECK(Prepare(fallback, row, cols, out));
+      });
 }
 
 PanelProduct::PanelProduct(const PanelKernels& kernels, const LinearParams& params, PanelRows x)
@@ -150,19 +164,61 @@ void PanelProduct::Run(int64_t begin, int64_t end) const {
   }
 }
 
+void AddProducts(const PreparedRows& rows, int64_t begin, int64_t end, const LinearParams& params,
+                 std::vector<PanelProduct>& products) {
+  rows.ForStretches(
+      begin, end,
+      [&](const PanelKernels& kernels, const PanelRows& x, int64_t first, int64_t count) {
+        LinearParams p = params;
+        p.num_tokens = static_cast<int32_t>(count);
+        if (p.out != nullptr) p.out += (first - begin) * p.out_stride;
+        if (p.out_f32 != nullptr) p.out_f32 += (first - begin) * p.out_stride;
+        products.emplace_back(kernels, p, x);
+      });
+}
+
+// Pieces are ordered by their place in their matrices: a thread's stretch of them is the same slab
+// of every matrix.
+void RunProducts(const Backend& backend, const std::vector<PanelProduct>& products) {
+  constexpr int32_t kUnits = 8;
+  struct Piece {
+    const PanelProduct* product;
+    int32_t begin, end;  // units
+  };
+  if (products.size() == 1) {
+    backend.ParallelFor(products[0].num_units(), 1,
+                        [&](int64_t begin, int64_t end) { products[0].Run(begin, end); });
+    return;
+  }
+  thread_local std::vector<Piece> pieces;
+  pieces.clear();
+  int32_t most = 0;
+  for (const PanelProduct& product : products) most = std::max(most, product.num_units());
+  for (int32_t begin = 0; begin < most; begin += kUnits) {
+    for (const PanelProduct& product : products) {
+      const int32_t end = std::min(product.num_units(), begin + kUnits);
+      if (begin < end) pieces.push_back({&product, begin, end});
+    }
+  }
+  const Piece* const first = pieces.data();  // `pieces` itself is another one on every thread
+  backend.ParallelFor(std::ssize(pieces), 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) first[i].product->Run(first[i].begin, first[i].end);
+  });
+}
+
 void LinearPanels(const PanelKernels& kernels, const Backend& backend, const LinearParams& p) {
   if (p.num_tokens == 0) return;
-  thread_local AlignedScratch scratch;
-  const PanelProduct product(
-      kernels, p,
-      PreparePanelRows(kernels, backend, p.x, p.x_stride, p.num_tokens, p.weight.cols, scratch));
-  backend.ParallelFor(product.num_units(), 1,
-                      [&](int64_t begin, int64_t end) { product.Run(begin, end); });
+  thread_local PreparedRows::Scratch scratch;
+  thread_local std::vector<PanelProduct> products;
+  products.clear();
+  AddProducts(PreparedRows(kernels, backend, p.x, p.x_stride, p.num_tokens, p.weight.cols, scratch),
+              0, p.num_tokens, p, products);
+  RunProducts(backend, products);
 }
 
 void LinearAvx2(const Backend& backend, const LinearParams& params) {
   if (!HasPanels(params.weight)) return LinearCpu(backend, params);
-  LinearPanels(kAvx2Panels, backend, params);
+  LinearPanels(Avx2PanelsFor(params.weight.format), backend, params);
 }
 
 void LinearAvx512(const Backend& backend, const LinearParams& params) {

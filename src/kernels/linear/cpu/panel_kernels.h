@@ -15,11 +15,16 @@
 
 namespace deepinfer {
 
-// Rows of x as a set wants them: BF16, or F32 where `x_is_f32`. Columns are padded with zeros to
-// whole groups.
+// Rows of x in the form that a set wants, one group of 32 columns after the other. Columns are
+// padded with zeros to whole groups.
 struct PanelRows {
-  const void* data = nullptr;
-  int64_t stride = 0;  // elements from row to row
+  const uint8_t* data = nullptr;
+  int64_t stride = 0;  // bytes from row to row
+
+  template <typename T>
+  __attribute__((always_inline)) const T* Row(int64_t t) const {
+    return reinterpret_cast<const T*>(data + t * stride);
+  }
 };
 
 // Decoded groups of a few panels. Element type as the set's own; scales [panel][group][16], which a
@@ -33,7 +38,11 @@ struct DecodedPanels {
 inline constexpr int32_t kMaxStreamRows = 8, kMaxStreamPanels = 4;
 
 struct PanelKernels {
-  bool x_is_f32;
+  int32_t x_group_bytes;  // of a row of x
+  // Writes a row in the set's form. False: this set cannot multiply the row exactly, `fallback`
+  // does; whether it can depends on that row alone. Null: the form is BF16 as it comes.
+  bool (*prepare)(const bf16* x, int32_t cols, uint8_t* out);
+  const PanelKernels* fallback;  // null where every row can be prepared
   // Most rows of x that are multiplied straight from the codes; 0: none ever are, and the two
   // functions for it are null.
   int32_t stream_rows;
@@ -59,6 +68,10 @@ struct PanelKernels {
 };
 
 extern const PanelKernels kAvx2Panels;
+extern const PanelKernels kAvx2Fp4Panels;  // FP4 alone
+inline const PanelKernels& Avx2PanelsFor(WeightFormat format) {
+  return format == WeightFormat::kFp4 ? kAvx2Fp4Panels : kAvx2Panels;
+}
 extern const PanelKernels kAvx512Panels;
 extern const PanelKernels kAmxPanels;
 

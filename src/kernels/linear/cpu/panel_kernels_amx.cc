@@ -103,9 +103,9 @@ void Decode(WeightFormat format, const uint8_t* panel, int32_t num_groups, int32
 
 template <int kPanels, int kBlocks>
 void MultiplyTiles(const DecodedPanels& w, PanelRows rows, float* totals, int64_t row_stride) {
-  const int64_t x_bytes = rows.stride * 2, total_bytes = row_stride * 4;
-  const auto* const x = static_cast<const uint16_t*>(rows.data);
-  const uint16_t* const second_x = x + kTileRows * rows.stride;
+  const int64_t x_bytes = rows.stride, total_bytes = row_stride * 4;
+  const auto* const x = rows.Row<uint16_t>(0);
+  const auto* const second_x = rows.Row<uint16_t>(kTileRows);
   float* const second_totals = totals + kTileRows * row_stride;
   const auto* const weights = static_cast<const uint8_t*>(w.weights);
   const uint8_t* const second_weights = weights + w.num_groups * kTileBytes;
@@ -151,7 +151,9 @@ void Tile(const DecodedPanels& w, int32_t num_panels, PanelRows x, int32_t num_r
 
 }  // namespace
 
-const PanelKernels kAmxPanels = {.x_is_f32 = false,
+const PanelKernels kAmxPanels = {.x_group_bytes = 2 * kGroupCols,
+                                 .prepare = nullptr,
+                                 .fallback = nullptr,
                                  .stream_rows = 0,
                                  .stream_panels = nullptr,
                                  .tile_panels = 2,

@@ -108,7 +108,6 @@ void StreamRows(const uint8_t* panel, int32_t num_groups, PanelRows rows, float*
   constexpr int64_t kAhead = 4096;  // bytes; into the next panel at the end
   const D decoder;
   const uint8_t* const scales = panel + num_groups * kBytes;
-  const auto* const x = static_cast<const float*>(rows.data);
   for (int i = 0; i < kRows * kHalves; ++i) _mm256_storeu_ps(totals + 8 * i, _mm256_setzero_ps());
   for (int64_t g = 0; g < num_groups; ++g) {
     __m256 sum[kRows][kHalves];
@@ -117,12 +116,12 @@ void StreamRows(const uint8_t* panel, int32_t num_groups, PanelRows rows, float*
       const uint8_t* const codes = panel + g * kBytes + b * 64;
       _mm_prefetch(reinterpret_cast<const char*>(codes + kAhead), _MM_HINT_T0);
       const auto block = D::Load(codes);
-      const float* const xb = x + g * kGroupCols + b * D::kCols;
+      const int64_t first = g * kGroupCols + b * D::kCols;
       ForColumns<D::kCols>([&]<int kCol>() __attribute__((always_inline)) {
         const __m256 w[kHalves] = {decoder.template Column<kCol>(block, 0),
                                    decoder.template Column<kCol>(block, 1)};
         for (int t = 0; t < kRows; ++t) {
-          const __m256 xt = _mm256_broadcast_ss(xb + t * rows.stride + kCol);
+          const __m256 xt = _mm256_broadcast_ss(rows.Row<float>(t) + first + kCol);
           for (int h = 0; h < kHalves; ++h) sum[t][h] = _mm256_fmadd_ps(w[h], xt, sum[t][h]);
         }
       });
@@ -206,9 +205,16 @@ void Decode(WeightFormat format, const uint8_t* panel, int32_t num_groups, int32
   }
 }
 
+// A row of x as F32.
+bool Prepare(const bf16* x, int32_t cols, uint8_t* out) {
+  auto* const row = reinterpret_cast<float*>(out);
+  for (int32_t k = 0; k < cols; ++k) row[k] = ToFloat(x[k]);
+  for (int32_t k = cols; k < NumGroups(cols) * kGroupCols; ++k) row[k] = 0.0f;
+  return true;
+}
+
 template <int kRows>
 void TileRows(const DecodedPanels& w, PanelRows rows, float* totals, int64_t row_stride) {
-  const auto* const x = static_cast<const float*>(rows.data);
   const auto* const weights = static_cast<const float*>(w.weights);
   for (int64_t g = 0; g < w.num_groups; ++g) {
     __m256 sum[kRows][kHalves];
@@ -218,7 +224,7 @@ void TileRows(const DecodedPanels& w, PanelRows rows, float* totals, int64_t row
       const __m256 w0 = _mm256_loadu_ps(weights + k * kPanelRows);
       const __m256 w1 = _mm256_loadu_ps(weights + k * kPanelRows + 8);
       for (int t = 0; t < kRows; ++t) {
-        const __m256 xt = _mm256_broadcast_ss(x + t * rows.stride + k);
+        const __m256 xt = _mm256_broadcast_ss(rows.Row<float>(t) + k);
         sum[t][0] = _mm256_fmadd_ps(w0, xt, sum[t][0]);
         sum[t][1] = _mm256_fmadd_ps(w1, xt, sum[t][1]);
       }
@@ -253,7 +259,9 @@ void Tile(const DecodedPanels& w, int32_t /*num_panels: one*/, PanelRows x, int3
 
 }  // namespace
 
-const PanelKernels kAvx2Panels = {.x_is_f32 = true,
+const PanelKernels kAvx2Panels = {.x_group_bytes = 4 * kGroupCols,
+                                  .prepare = Prepare,
+                                  .fallback = nullptr,
                                   .stream_rows = 4,
                                   .stream_panels = StreamPanels,
                                   .tile_panels = 1,

@@ -32,7 +32,7 @@ void StreamRows(const uint8_t* panels, int32_t num_groups, PanelRows rows, float
   const uint16_t* x[kRows];
   __m512 total[kRows][kPanels];
   for (int t = 0; t < kRows; ++t) {
-    x[t] = static_cast<const uint16_t*>(rows.data) + t * rows.stride;
+    x[t] = rows.Row<uint16_t>(t);
     for (int p = 0; p < kPanels; ++p) total[t][p] = _mm512_setzero_ps();
   }
   for (int64_t g = 0; g < num_groups; ++g) {
@@ -153,7 +153,6 @@ void Decode(WeightFormat format, const uint8_t* panel, int32_t num_groups, int32
 
 template <int kPanels, int kRows>
 void TileRows(const DecodedPanels& w, PanelRows rows, float* totals, int64_t row_stride) {
-  const auto* const x = static_cast<const uint16_t*>(rows.data);
   const auto* const weights = static_cast<const uint8_t*>(w.weights);
   const int64_t panel_bytes = int64_t{w.num_groups} * kPairs * 64;
   for (int64_t g = 0; g < w.num_groups; ++g) {
@@ -168,7 +167,7 @@ void TileRows(const DecodedPanels& w, PanelRows rows, float* totals, int64_t row
         pair[p] = _mm512_load_si512(weights + p * panel_bytes + i * 64);
       }
       for (int t = 0; t < kRows; ++t) {
-        const __m512bh xt = BroadcastPair(x + t * rows.stride, i);
+        const __m512bh xt = BroadcastPair(rows.Row<uint16_t>(t), i);
         for (int p = 0; p < kPanels; ++p) sum[t][p] = Dot(sum[t][p], pair[p], xt);
       }
     }
@@ -209,7 +208,9 @@ void Tile(const DecodedPanels& w, int32_t num_panels, PanelRows x, int32_t num_r
 
 }  // namespace
 
-const PanelKernels kAvx512Panels = {.x_is_f32 = false,
+const PanelKernels kAvx512Panels = {.x_group_bytes = 2 * kGroupCols,
+                                    .prepare = nullptr,
+                                    .fallback = nullptr,
                                     .stream_rows = 8,
                                     .stream_panels = StreamPanels,
                                     .tile_panels = 4,
