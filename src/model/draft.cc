@@ -61,9 +61,7 @@ StatusOr<std::vector<Draft>> Model::Impl::Propose(std::span<const DraftRequest> 
     Attend(block, config_.num_hidden_layers + i, rows, plain_rope_, nullptr, std::nullopt,
            /*draft=*/true);
     FinishSublayer(count, y_.data());
-    DI_RETURN_IF_ERROR(FeedForwardSublayer(block, rows, config_.dspark_n_routed_experts,
-                                           config_.dspark_num_experts_per_tok,
-                                           /*observed_layer=*/-1));
+    DI_RETURN_IF_ERROR(FeedForwardSublayer(config_.num_hidden_layers + i, rows));
   }
 
   bf16* const h = collapsed_.Get(int64_t{count} * dim);

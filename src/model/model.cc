@@ -29,7 +29,10 @@ Model::Impl::Impl(const ModelConfig& config, const ModelWeights& weights,
       weights_(weights),
       token_classes_(std::move(token_classes)),
       backend_(options.backend),
-      index_scores_(options.index_scores) {
+      index_scores_(options.index_scores),
+      engram_source_(options.engram_source),
+      expert_source_(options.expert_source),
+      engram_ids_(config.engram_layer_ids.size()) {
   const RopeScaling yarn = {
       .factor = config.yarn.factor,
       .beta_fast = config.yarn.beta_fast,
@@ -52,6 +55,7 @@ StatusOr<std::span<const float>> Model::Impl::Forward(const ForwardBatch& batch,
   const RowSet kept = MakeRows(batch, /*decoder=*/true);
   const RowSet* rows = &all;
   if (all.num_rows() == 0) return std::span<const float>();
+  AnnounceEngramRows(all, kept);
 
   Embed(all);
   SetRopeRows(all);
@@ -150,8 +154,7 @@ Status Model::Impl::RunLayer(int32_t layer, const RowSet& rows) {
   }
   AttentionSublayer(layer, rows);
   observer_->AttentionOutput(layer, rows, streams_.data(), pre_.data());
-  return FeedForwardSublayer(weights_.layers[static_cast<size_t>(layer)], rows,
-                             config_.n_routed_experts, config_.num_experts_per_tok, layer);
+  return FeedForwardSublayer(layer, rows);
 }
 
 // The first decoder layer makes global KV from all rows; then only the kept rows go on.

@@ -17,6 +17,8 @@
 #include "kernels/indexer/indexer.h"
 #include "model/config.h"
 #include "model/engram_hash.h"
+#include "model/engram_source.h"
+#include "model/expert_source.h"
 #include "model/forward_batch.h"
 #include "model/weights.h"
 
@@ -25,6 +27,10 @@ namespace deepinfer {
 struct ModelOptions {
   Backend backend;
   IndexScores index_scores = IndexScores::kOfficial;
+  // Where weights come from that are not in memory as a whole; null: from `weights`, as they are.
+  // They outlive the model.
+  EngramSource* engram_source = nullptr;
+  ExpertSource* expert_source = nullptr;
 };
 
 // One drafting sequence: `anchor` was sampled for `position` and is not in any cache yet.

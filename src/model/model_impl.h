@@ -62,10 +62,15 @@ class Model::Impl {
   void OutputProjection(const BlockWeights& block, bf16* o, int32_t num_rows, const RopeRows& rope);
 
   // ---- feed_forward.cc
-  Status FeedForwardSublayer(const BlockWeights& block, const RowSet& rows, int32_t num_experts,
-                             int32_t topk, int32_t observed_layer);
+  // `block`: a text layer, or num_hidden_layers + a draft block.
+  Status FeedForwardSublayer(int32_t block, const RowSet& rows);
+  void SharedExpert(const ExpertWeights& shared, const bf16* xq, int32_t num_rows, bf16* out);
 
   // ---- memory.cc
+  // Computes the row ids of every table for the rows that its layer will run on, and asks for them.
+  void AnnounceEngramRows(const RowSet& all, const RowSet& kept);
+  void HashRows(int32_t table, const RowSet& rows, int32_t* ids) const;
+  StatusOr<EngramRows> RowsOfTable(int32_t table);
   Status EngramLayer(int32_t table, const RowSet& rows);
 
   // ---- helpers
@@ -79,6 +84,8 @@ class Model::Impl {
   const std::vector<int32_t> token_classes_;
   const Backend backend_;
   const IndexScores index_scores_;
+  EngramSource* const engram_source_;  // may be null
+  ExpertSource* const expert_source_;  // may be null
   std::optional<EngramHash> engram_hash_;
   std::vector<float> plain_freqs_;     // ratio 0 and draft
   std::vector<float> compress_freqs_;  // ratio > 0
@@ -98,7 +105,8 @@ class Model::Impl {
   Scratch<bf16> latent_, index_key_, index_q_, index_w_;
   Scratch<bf16> shared_gate_, shared_up_, shared_out_, expert_y_;
   Scratch<float> index_scores_scratch_, gate_logits_, route_weights_, route_gap_;
-  Scratch<int32_t> route_experts_, engram_rows_;
+  Scratch<int32_t> route_experts_;
+  std::vector<Scratch<int32_t>> engram_ids_;  // one a table
   Scratch<bf16> engram_x_, engram_kv_;
   Scratch<float> logits_, draft_logits_, markov_logits_, confidence_;
   Scratch<bf16> head_x_, draft_x_, bigram_, confidence_x_;

@@ -80,6 +80,12 @@ struct ModelWeights {
   Matrix confidence_proj;           // [1, D + rank] BF16
 };
 
+// A text layer, or number of text layers + a draft block.
+inline const BlockWeights& BlockOf(const ModelWeights& weights, int32_t block) {
+  const auto at = static_cast<size_t>(block);
+  return at < weights.layers.size() ? weights.layers[at] : weights.mtp[at - weights.layers.size()];
+}
+
 class TensorTable;
 
 // Points every weight into the table's tensors. Requires: the table holds all of

@@ -5,7 +5,7 @@
 namespace deepinfer {
 
 TestModel::TestModel(const std::string& name, VariantId variant, int num_threads)
-    : threads_(num_threads) {
+    : threads_(num_threads), variant_(variant) {
   const uint64_t seed = name == "tiny" ? 101 : name == "stress_a" ? 202 : 303;
   const auto config =
       RealDisk().ReadText(StrCat(DI_SOURCE_DIR, "/tools/tiny/", name, ".json")).value();
@@ -15,16 +15,22 @@ TestModel::TestModel(const std::string& name, VariantId variant, int num_threads
   checkpoint_ = Checkpoint::Open(disk_, "model").value();
   packed_ = PackedWeights::Pack(checkpoint_->weights(), {.pool = &threads_}).value();
   const std::string bytes = disk_.ReadText("model/engram_classes.bin").value();
-  std::vector<int32_t> classes(bytes.size() / sizeof(int32_t));
-  std::memcpy(classes.data(), bytes.data(), bytes.size());
-  model_ =
-      std::make_unique<Model>(checkpoint_->config(), packed_->weights(), std::move(classes),
-                              ModelOptions{.backend = {.variant = variant, .threads = &threads_}});
+  classes_.resize(bytes.size() / sizeof(int32_t));
+  std::memcpy(classes_.data(), bytes.data(), bytes.size());
+  model_ = MakeModel(nullptr, nullptr);
 }
 
-TestSequence::TestSequence(TestModel& model, std::vector<int32_t> ids)
+std::unique_ptr<Model> TestModel::MakeModel(EngramSource* engram, ExpertSource* experts) {
+  return std::make_unique<Model>(
+      checkpoint_->config(), packed_->weights(), classes_,
+      ModelOptions{.backend = {.variant = variant_, .threads = &threads_},
+                   .engram_source = engram,
+                   .expert_source = experts});
+}
+
+TestSequence::TestSequence(Model& model, std::vector<int32_t> ids)
     : tokens(std::move(ids)), model_(model) {
-  const KvShape& shape = model.model().kv_shape();
+  const KvShape& shape = model.kv_shape();
   const auto length = static_cast<int64_t>(tokens.size());
   pool_ = std::make_unique<PagePool>(shape.layout.page_bytes,
                                      static_cast<int32_t>(length / kTokensPerPage + 1));
@@ -39,7 +45,7 @@ ForwardSegment TestSequence::Segment(int32_t begin, int32_t end) {
 
 std::vector<float> TestSequence::Run(int32_t begin, int32_t end) {
   const ForwardBatch batch = {{Segment(begin, end)}};
-  const std::span<const float> logits = model_.model().Forward(batch).value();
+  const std::span<const float> logits = model_.Forward(batch).value();
   return {logits.begin(), logits.end()};
 }
 

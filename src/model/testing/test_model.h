@@ -21,24 +21,33 @@ class TestModel {
   explicit TestModel(const std::string& name, VariantId variant = kCpuVariant, int num_threads = 2);
 
   Model& model() { return *model_; }
+  // Another model over the same weights, with this one's variant and threads.
+  std::unique_ptr<Model> MakeModel(EngramSource* engram, ExpertSource* experts);
+  SimulatedDisk& disk() { return disk_; }
+  const Checkpoint& checkpoint() const { return *checkpoint_; }
+  const ModelWeights& weights() const { return packed_->weights(); }
   const ModelConfig& config() const { return checkpoint_->config(); }
 
  private:
   SimulatedDisk disk_;
   ThreadPool threads_;
+  const VariantId variant_;
   std::unique_ptr<Checkpoint> checkpoint_;
   std::unique_ptr<PackedWeights> packed_;
+  std::vector<int32_t> classes_;
   std::unique_ptr<Model> model_;
 };
 
 // One sequence with its own pages. Tokens are fixed at construction.
 class TestSequence {
  public:
-  TestSequence(TestModel& model, std::vector<int32_t> tokens);
+  TestSequence(Model& model, std::vector<int32_t> tokens);
+  TestSequence(TestModel& model, std::vector<int32_t> tokens)
+      : TestSequence(model.model(), std::move(tokens)) {}
 
   // A segment of positions [begin, end), with logits for all of them that run the decoder.
   ForwardSegment Segment(int32_t begin, int32_t end);
-  // Runs [begin, end) alone; returns its logits [end - begin, V].
+  // Runs [begin, end) alone; returns its logits [end - begin, V]. Requires: no failure.
   std::vector<float> Run(int32_t begin, int32_t end);
   // Runs everything in chunks of the given sizes, repeated in turn; logits of all positions.
   std::vector<float> RunInChunks(const std::vector<int32_t>& sizes);
@@ -47,7 +56,7 @@ class TestSequence {
   SequenceKv& kv() { return *kv_; }
 
  private:
-  TestModel& model_;
+  Model& model_;
   std::unique_ptr<PagePool> pool_;
   std::unique_ptr<SequenceKv> kv_;
 };
