@@ -6,6 +6,7 @@
 #include <limits>
 #include <map>
 #include <mutex>
+#include <new>
 #include <set>
 
 #include "base/disk.h"
@@ -38,7 +39,19 @@ class SimulatedDisk : public Disk {
   class Reader;
   class Writer;
   class Updater;
-  using Bytes = std::vector<uint8_t>;
+  // At a page boundary, as a mapped file is.
+  template <typename T>
+  struct PageAllocator {
+    using value_type = T;
+    static constexpr std::align_val_t kAlign{static_cast<size_t>(kDirectAlign)};
+    PageAllocator() = default;
+    template <typename U>
+    PageAllocator(const PageAllocator<U>&) {}  // NOLINT: implicit on purpose
+    T* allocate(size_t n) { return static_cast<T*>(::operator new(n * sizeof(T), kAlign)); }
+    void deallocate(T* at, size_t) { ::operator delete(at, kAlign); }
+    bool operator==(const PageAllocator&) const { return true; }
+  };
+  using Bytes = std::vector<uint8_t, PageAllocator<uint8_t>>;
 
   // Changes a file's size; the mutex is held.
   Status Resize(const std::string& path, Bytes& bytes, int64_t size_bytes);
