@@ -56,10 +56,11 @@ struct EngineOptions {
   // with.
   bool encoding_unchecked = false;
   bool scan_weights = true;  // looks at every weight for damage before it is used
-  // Called from Load(), now and then; may be empty.
+  // Where to keep the weights in the order in which the fast forms read them, so that later starts
+  // need not make it again: as many bytes as the checkpoint has. Empty: nowhere.
+  std::string weights_cache;
+  // Called from Load() while it reads weights, now and then; may be empty.
   std::function<void(int64_t done_bytes, int64_t total_bytes)> progress;
-  // The same for the copy of the weights in the order in which the fast forms read them.
-  std::function<void(int64_t done_bytes, int64_t total_bytes)> pack_progress;
 };
 
 struct EngineInfo {

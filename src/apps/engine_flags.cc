@@ -58,6 +58,11 @@ void EngineFlags::AddTo(OptionSet& options) {
               &engine.variant);
   options.Add({.flag = "scan-weights", .help = "look at every weight for damage before use"},
               &engine.scan_weights);
+  options.Add({.flag = "weights-cache",
+               .help = "keep the packed weights there for the next start; takes as much space as "
+                       "the checkpoint",
+               .unit = "DIR"},
+              &engine.weights_cache);
   options.Add({.flag = "encoding-unchecked",
                .help = "take a checkpoint's chat texts although they are not DeepSeek's"},
               &engine.encoding_unchecked);
@@ -96,8 +101,6 @@ StatusOr<std::unique_ptr<LoadedEngine>> LoadWithProgress(EngineFlags flags,
   flags.engine.hub_cache = HubCacheFolder(HubEnvironment(context.environment));
   WeightProgress progress(context.clock);
   flags.engine.progress = std::ref(progress);
-  WeightProgress pack_progress(context.clock, "packing weights");
-  flags.engine.pack_progress = std::ref(pack_progress);
   DI_ASSIGN_OR_RETURN(auto engine, LoadedEngine::Load(flags.engine, context.disk, context.rng));
   if (engine->info().random_weights) {
     LogWarning(engine->info().model_directory, ": weights are random; text is noise");

@@ -1,8 +1,10 @@
 #include "engine/loaded_engine.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <limits>
 
+#include "base/clock.h"
 #include "base/cpu_topology.h"
 #include "base/log.h"
 #include "base/progress.h"
@@ -35,6 +37,26 @@ StatusOr<EngineLimits> MakeLimits(const EngineOptions& options, const ModelConfi
 
 }  // namespace
 
+std::string ToText(const LoadTimes& times) {
+  const auto seconds = [](double s) {
+    char text[32];
+    std::snprintf(text, sizeof text, "%.2f", s);
+    return std::string(text);
+  };
+  std::string text =
+      StrCat("loaded in ", seconds(times.total_s), " s: headers ", seconds(times.headers_s));
+  const auto add = [&](double s, int64_t bytes, std::string_view what) {
+    if (bytes == 0) return;
+    const double rate = static_cast<double>(bytes) / std::max(s, 1e-9);
+    text += StrCat(", weights ", seconds(s), " (", BytesText(rate), "/s, ", what, ")");
+  };
+  const PackTimes& weights = times.weights;
+  add(weights.cache_s, weights.cache_bytes, "from the weights cache");
+  add(weights.source_s, weights.source_bytes, "read, checked and packed");
+  return StrCat(text, ", rest ",
+                seconds(times.total_s - times.headers_s - weights.cache_s - weights.source_s));
+}
+
 int64_t DefaultKvCacheBytes(int64_t page_bytes, int64_t num_tokens, int64_t num_sequences) {
   constexpr int64_t kLimit = int64_t{1} << 30;
   const int64_t one = PagesFor(num_tokens) * page_bytes;
@@ -53,14 +75,18 @@ StatusOr<std::unique_ptr<LoadedEngine>> LoadedEngine::Load(const EngineOptions& 
       ThreadPoolOptions{.pin = true});
   DI_ASSIGN_OR_RETURN(const std::string directory,
                       LocateModel(disk, options.model, {.hf_hub_cache = options.hub_cache}));
+  const MonotonicTime start = RealClock().Now();
+  // The fast forms' weights are looked at while they are packed.
+  const bool scan_first = options.scan_weights && variant == kRefVariant;
   DI_ASSIGN_OR_RETURN(engine->checkpoint_, Checkpoint::Open(disk, directory,
-                                                            {.scan_weights = options.scan_weights,
+                                                            {.scan_weights = scan_first,
                                                              .pool = engine->threads_.get(),
                                                              .progress = options.progress}));
+  engine->load_times_.headers_s = Seconds(RealClock().Now() - start);
   const ModelConfig& config = engine->config();
   DI_ASSIGN_OR_RETURN(engine->limits_, MakeLimits(options, config));
   DI_RETURN_IF_ERROR(engine->LoadTokens(disk, options));
-  DI_RETURN_IF_ERROR(engine->PackWeights(options, variant));
+  DI_RETURN_IF_ERROR(engine->PackWeights(options, disk, variant));
   DI_RETURN_IF_ERROR(engine->MakeModel(disk, variant));
   DI_RETURN_IF_ERROR(engine->MakePages(options));
   engine->info_ = {.model_directory = directory,
@@ -78,6 +104,8 @@ StatusOr<std::unique_ptr<LoadedEngine>> LoadedEngine::Load(const EngineOptions& 
                     .vocab_size = config.vocab_size,
                     .eos_id = config.eos_token_id},
       engine->limits_);
+  engine->load_times_.total_s = Seconds(RealClock().Now() - start);
+  LogInfo(ToText(engine->load_times_));
   return engine;
 }
 
@@ -100,11 +128,15 @@ Status LoadedEngine::LoadTokens(Disk& disk, const EngineOptions& options) {
   return OkStatus();
 }
 
-Status LoadedEngine::PackWeights(const EngineOptions& options, VariantId variant) {
+Status LoadedEngine::PackWeights(const EngineOptions& options, Disk& disk, VariantId variant) {
   if (variant == kRefVariant) return OkStatus();
-  DI_ASSIGN_OR_RETURN(
-      packed_, PackedWeights::Pack(checkpoint_->weights(),
-                                   {.pool = threads_.get(), .progress = options.pack_progress}));
+  DI_ASSIGN_OR_RETURN(packed_,
+                      PackedWeights::Load(*checkpoint_, {.pool = threads_.get(),
+                                                         .progress = options.progress,
+                                                         .scan = options.scan_weights,
+                                                         .cache_directory = options.weights_cache,
+                                                         .disk = &disk}));
+  load_times_.weights = packed_->times();
   return OkStatus();
 }
 

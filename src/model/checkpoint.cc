@@ -1,7 +1,5 @@
 #include "model/checkpoint.h"
 
-#include <unordered_map>
-
 #include "base/check.h"
 #include "base/log.h"
 #include "model/tensor_table.h"
@@ -38,18 +36,18 @@ Status FirstOf(const std::vector<TensorProblem>& problems, const std::string& di
   return DataLoss(line);
 }
 
+bool IsAligned(const uint8_t* data, Dtype dtype) {
+  return reinterpret_cast<uintptr_t>(data) % static_cast<size_t>(DtypeBytes(dtype)) == 0;
+}
+
+}  // namespace
+
 void ReportUnusual(const ScanReport& scan) {
   if (scan.num_unusual_scales == 0) return;
   LogWarning(scan.num_unusual_scales, " scale bytes outside [", int{kUsualScaleMin}, ", ",
              int{kUsualScaleMax}, "] in ", scan.num_unusual_tensors, " tensors, the first is ",
              scan.first_unusual_tensor, "; these matrices take the exact slow path");
 }
-
-bool IsAligned(const uint8_t* data, Dtype dtype) {
-  return reinterpret_cast<uintptr_t>(data) % static_cast<size_t>(DtypeBytes(dtype)) == 0;
-}
-
-}  // namespace
 
 StatusOr<ModelConfig> ReadModelConfig(Disk& disk, const std::string& directory, bool strict) {
   const std::string path = directory + "/config.json";
@@ -74,7 +72,12 @@ StatusOr<std::vector<ScanItem>> MakeScanItems(const std::vector<TensorSpec>& exp
     if (tensor.dtype != spec.dtype || tensor.shape != spec.shape || !files.IsWhole(tensor))
       continue;
     DI_ASSIGN_OR_RETURN(const std::span<const uint8_t> bytes, files.Bytes(tensor));
-    items.push_back({&spec, bytes, files.files[static_cast<size_t>(tensor.file)].name});
+    const TensorFile& file = files.files[static_cast<size_t>(tensor.file)];
+    items.push_back({.spec = &spec,
+                     .bytes = bytes,
+                     .file = file.name,
+                     .source = file.source.get(),
+                     .offset = tensor.offset});
   }
   return items;
 }
@@ -84,26 +87,26 @@ StatusOr<std::unique_ptr<Checkpoint>> Checkpoint::Open(Disk& disk, const std::st
   std::unique_ptr<Checkpoint> checkpoint(new Checkpoint);
   DI_ASSIGN_OR_RETURN(checkpoint->config_, ReadModelConfig(disk, directory, options.strict_config));
   DI_ASSIGN_OR_RETURN(checkpoint->files_, OpenTensorFiles(disk, directory));
-  const std::vector<TensorSpec> expected = ExpectedTensors(checkpoint->config_);
+  const std::vector<TensorSpec>& expected = checkpoint->expected_;
+  checkpoint->expected_ = ExpectedTensors(checkpoint->config_);
   DI_RETURN_IF_ERROR(FirstOf(FindDifferences(expected, checkpoint->files_), directory));
   checkpoint->census_ = CountTensors(expected);
-  DI_ASSIGN_OR_RETURN(const std::vector<ScanItem> items,
-                      MakeScanItems(expected, checkpoint->files_));
-  CHECK_EQ(items.size(), expected.size());
+  DI_ASSIGN_OR_RETURN(checkpoint->items_, MakeScanItems(expected, checkpoint->files_));
+  CHECK_EQ(checkpoint->items_.size(), expected.size());
   if (options.scan_weights) {
-    StatusOr<ScanReport> scan = ScanWeights(items, options.pool, options.progress);
+    StatusOr<ScanReport> scan = ScanWeights(checkpoint->items_, options.pool, options.progress);
     if (!scan.ok()) return Annotate(scan.status(), directory);
     checkpoint->scan_ = std::move(*scan);
     ReportUnusual(checkpoint->scan_);
   }
-  checkpoint->Bind(items);
+  checkpoint->Bind();
   return checkpoint;
 }
 
-void Checkpoint::Bind(const std::vector<ScanItem>& items) {
+void Checkpoint::Bind() {
   TensorTable table;
-  for (size_t i = 0; i < items.size(); ++i) {
-    const ScanItem& item = items[i];
+  for (size_t i = 0; i < items_.size(); ++i) {
+    const ScanItem& item = items_[i];
     const uint8_t* data = item.bytes.data();
     if (!IsAligned(data, item.spec->dtype)) {
       data = copies_.emplace_back(item.bytes.begin(), item.bytes.end()).data();
@@ -111,8 +114,15 @@ void Checkpoint::Bind(const std::vector<ScanItem>& items) {
     // Without a scan nothing is known about the scales, so nothing is promised.
     const bool usual = scan_.done && scan_.has_unusual[i] == 0;
     table.Add({item.spec, data, usual});
+    item_at_.emplace(data, i);
   }
   weights_ = BindWeights(config_, table);
+}
+
+size_t Checkpoint::ItemAt(const void* data) const {
+  const auto at = item_at_.find(data);
+  CHECK(at != item_at_.end());
+  return at->second;
 }
 
 std::vector<std::string> Checkpoint::file_names() const {

@@ -2,14 +2,15 @@
 // found.
 //
 // Opening checks everything that can be checked without running the model: every tensor's name,
-// element type, shape and scale grid against the list of model/tensor_spec.h, and every byte by
-// model/weight_scan.h. Weights stay where they are: files are mapped and Matrix::data points into
-// them.
+// element type, shape and scale grid against the list of model/tensor_spec.h, and, unless somebody
+// else is going to (model/packed_weights.h), every byte by model/weight_scan.h. Weights stay where
+// they are: files are mapped and Matrix::data points into them.
 #pragma once
 
 #include <memory>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "base/disk.h"
@@ -25,7 +26,7 @@ namespace deepinfer {
 
 struct CheckpointOptions {
   bool strict_config = true;   // unknown configuration keys are errors
-  bool scan_weights = true;    // false: trust the bytes (a later start on a large checkpoint)
+  bool scan_weights = true;    // false: trust the bytes, or look at them while they are packed
   ThreadPool* pool = nullptr;  // null: the calling thread alone
   ProgressFn progress;         // of the scan; may be empty
 };
@@ -45,18 +46,30 @@ class Checkpoint {
   const Census& census() const { return census_; }
   const ScanReport& scan() const { return scan_; }
   std::vector<std::string> file_names() const;  // the weight files, sorted
+  const TensorFiles& files() const { return files_; }
+
+  // Every tensor, in the order of ExpectedTensors.
+  std::span<const ScanItem> items() const { return items_; }
+  // Which of them a view of weights() begins with. Requires: `data` is the first byte of one.
+  size_t ItemAt(const void* data) const;
 
  private:
   Checkpoint() = default;
-  void Bind(const std::vector<ScanItem>& items);
+  void Bind();
 
   ModelConfig config_;
   TensorFiles files_;
+  std::vector<TensorSpec> expected_;
+  std::vector<ScanItem> items_;
+  std::unordered_map<const void*, size_t> item_at_;
   std::vector<std::vector<uint8_t>> copies_;  // tensors whose place in the file is not aligned
   ModelWeights weights_;
   Census census_;
   ScanReport scan_;
 };
+
+// Warns of unusual scales, if there are any.
+void ReportUnusual(const ScanReport& scan);
 
 // Reads and checks `directory`/config.json. When there is none, says what the directory holds
 // instead (nothing, a LoRA adapter, another format) and what is supported.

@@ -53,7 +53,7 @@ StatusOr<GoldenFolder> OpenGoldenFolder(Disk& disk, const std::string& golden_di
   GoldenFolder folder;
   DI_ASSIGN_OR_RETURN(folder.checkpoint, Checkpoint::Open(disk, directory));
   DI_ASSIGN_OR_RETURN(folder.packed,
-                      PackedWeights::Pack(folder.checkpoint->weights(), {.pool = threads}));
+                      PackedWeights::Load(*folder.checkpoint, {.pool = threads, .scan = false}));
   if (!folder.checkpoint->config().engram_layer_ids.empty()) {
     DI_ASSIGN_OR_RETURN(folder.classes, ReadClasses(disk, directory + "/engram_classes.bin"));
   }

@@ -44,8 +44,8 @@ std::vector<Matrix*> PackedMatrices(ModelWeights& weights) {
     if (HasPanels(m)) matrices.push_back(&m);
   };
   ForEachDense(weights, take);
-  for (BlockWeights& block : weights.mtp) ForEachExpertMatrix(block, take);
   for (BlockWeights& block : weights.layers) ForEachExpertMatrix(block, take);
+  for (BlockWeights& block : weights.mtp) ForEachExpertMatrix(block, take);
   return matrices;
 }
 
@@ -54,21 +54,17 @@ PackedLayout::PackedLayout(const ModelWeights& weights)
   ForEachDense(weights, [&](const Matrix& m) {
     if (HasPanels(m)) Append(m);
   });
-  const auto append_experts = [&](const BlockWeights& block, int32_t index) {
-    first_expert_entry_[static_cast<size_t>(index)] = static_cast<int32_t>(entries_.size());
-    num_experts_[static_cast<size_t>(index)] = static_cast<int32_t>(block.experts.size());
+  routed_experts_begin_ = image_bytes_;
+  const auto append_experts = [&](const BlockWeights& block) {
+    first_expert_entry_.push_back(static_cast<int32_t>(entries_.size()));
+    num_experts_.push_back(static_cast<int32_t>(block.experts.size()));
     ForEachExpertMatrix(block, [&](const Matrix& m) {
       CHECK(HasPanels(m));  // routed experts are FP4, see BindWeights
       Append(m);
     });
   };
-  first_expert_entry_.resize(weights.layers.size() + weights.mtp.size());
-  num_experts_.resize(first_expert_entry_.size());
-  int32_t index = num_text_layers_;
-  for (const BlockWeights& block : weights.mtp) append_experts(block, index++);
-  text_experts_begin_ = image_bytes_;
-  index = 0;
-  for (const BlockWeights& block : weights.layers) append_experts(block, index++);
+  for (const BlockWeights& block : weights.layers) append_experts(block);
+  for (const BlockWeights& block : weights.mtp) append_experts(block);
 }
 
 void PackedLayout::Append(const Matrix& m) {

@@ -2,10 +2,10 @@
 //
 // The image holds each matrix that LinearOp multiplies, in panels (kernels/formats/panels.h). It is
 // a pure function of the shapes: the same in memory and in a file (model/weights_cache.h). First
-// everything that is not a routed expert, then the experts of the draft blocks, then those of the
-// text layers. Every matrix begins at a multiple of kPackedAlign; w1, w3 and w2 of an expert follow
-// each other, so that one expert is one direct read. A matrix with unusual scales has its place but
-// is not used from there. Threads: read-only after construction.
+// everything that is not a routed expert, then the routed experts of the text layers, then those of
+// the draft blocks. Every matrix begins at a multiple of kPackedAlign; w1, w3 and w2 of an expert
+// follow each other, so that one expert is one direct read. A matrix with unusual scales has its
+// place but is not used from there. Threads: read-only after construction.
 #pragma once
 
 #include <array>
@@ -44,8 +44,8 @@ class PackedLayout {
   // One entry a matrix, in the order of PackedMatrices.
   const std::vector<PackedRange>& entries() const { return entries_; }
   int64_t image_bytes() const { return image_bytes_; }  // a multiple of kPackedAlign
-  // Everything before the routed experts of the text layers: [0, text_experts_begin).
-  int64_t text_experts_begin() const { return text_experts_begin_; }
+  // Everything that is not a routed expert is [0, routed_experts_begin).
+  int64_t routed_experts_begin() const { return routed_experts_begin_; }
 
   int32_t num_text_layers() const { return num_text_layers_; }
   int32_t num_blocks() const { return static_cast<int32_t>(first_expert_entry_.size()); }
@@ -73,7 +73,7 @@ class PackedLayout {
   std::vector<int32_t> num_experts_;         // by block
   int32_t num_text_layers_ = 0;
   int64_t image_bytes_ = 0;
-  int64_t text_experts_begin_ = 0;
+  int64_t routed_experts_begin_ = 0;
 };
 
 }  // namespace deepinfer

@@ -3,116 +3,330 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <mutex>
+#include <thread>
+#include <tuple>
 #include <vector>
 
+#include "base/check.h"
+#include "base/log.h"
 #include "kernels/formats/panels.h"
+#include "model/load_plan.h"
 
 namespace deepinfer {
 namespace {
 
-constexpr int64_t kRoundBytes = int64_t{256} << 20;  // between two calls of `progress`
-constexpr int32_t kPanelsPerJob = 64;
+// Of the image: what a thread packs before it turns to the next. Part of the cache's format.
+constexpr int64_t kPieceBytes = int64_t{1} << 20;
+// Smaller reads go through the system's cache: what it reads ahead is what comes next.
+constexpr int64_t kSmallRead = int64_t{64} << 10;
 
-// Panels [begin, end) of one matrix.
-struct Job {
-  const Matrix* matrix;
-  int32_t begin, end;
-  int64_t bytes;
+int64_t RoundUp(int64_t bytes) { return (bytes + kDirectAlign - 1) / kDirectAlign * kDirectAlign; }
+
+// Memory for direct reads; only grows, contents are not kept.
+class DirectBuffer {
+ public:
+  uint8_t* Get(int64_t bytes) {
+    if (bytes > bytes_) {
+      bytes_ = RoundUp(bytes);
+      memory_.reset(static_cast<uint8_t*>(
+          std::aligned_alloc(static_cast<size_t>(kDirectAlign), static_cast<size_t>(bytes_))));
+      CHECK(memory_ != nullptr);
+    }
+    return memory_.get();
+  }
+
+ private:
+  struct Free {
+    void operator()(uint8_t* memory) const { std::free(memory); }
+  };
+  std::unique_ptr<uint8_t, Free> memory_;
+  int64_t bytes_ = 0;
 };
 
-bool ScalesAreUsual(const Matrix& w) {
-  if (w.scale == nullptr || w.usual_scales) return true;
-  const int64_t per_scale = w.format == WeightFormat::kFp8 ? 1024 : 32;
-  const uint8_t* const end = w.scale + int64_t{w.rows} * w.cols / per_scale;
-  return std::all_of(w.scale, end,
-                     [](uint8_t e) { return e >= kUsualScaleMin && e <= kUsualScaleMax; });
-}
+struct Finding {
+  size_t item;
+  int64_t begin;
+  ScanFinding found;
+};
 
-void ForEachExpertMatrix(ExpertWeights& expert, const std::function<void(Matrix&)>& visit) {
-  for (Matrix* m : {&expert.w1, &expert.w3, &expert.w2}) visit(*m);
-}
+// What one thread has for itself.
+struct Worker {
+  DirectBuffer plain, panels;
+  std::vector<Finding> findings;
+};
 
-// Every matrix that is multiplied by rows.
-void ForEachProduct(ModelWeights& w, const std::function<void(Matrix&)>& visit) {
-  const auto block = [&](BlockWeights& b) {
-    for (Matrix* m :
-         {&b.wq_a, &b.wq_b, &b.wkv, &b.wo_a, &b.wo_b, &b.compressor_wkv, &b.compressor_wgate,
-          &b.indexer_wk, &b.indexer_wq_b, &b.indexer_weights_proj, &b.gate, &b.engram.wkv}) {
-      visit(*m);
+Status ReadGroup(const LoadGroup& group, bool direct, uint8_t* buffer) {
+  for (const LoadRead& read : group.reads) {
+    if (!direct || read.again || read.bytes < kSmallRead) {
+      DI_RETURN_IF_ERROR(
+          read.source->ReadAt(read.offset, {buffer + read.at, static_cast<size_t>(read.bytes)}));
+      continue;
     }
-    for (ExpertWeights& expert : b.experts) ForEachExpertMatrix(expert, visit);
-    ForEachExpertMatrix(b.shared_experts, visit);
-  };
-  for (BlockWeights& b : w.layers) block(b);
-  for (BlockWeights& b : w.mtp) block(b);
-  for (Matrix* m : {&w.head, &w.main_proj, &w.markov_head, &w.confidence_proj}) visit(*m);
-}
-
-void RunJobs(const std::vector<Job>& jobs, int64_t total, const PackOptions& options) {
-  const Backend backend{.threads = options.pool};
-  int64_t done = 0;
-  for (size_t first = 0; first < jobs.size();) {
-    size_t last = first;
-    for (int64_t round = 0; last < jobs.size() && round < kRoundBytes; ++last) {
-      round += jobs[last].bytes;
-      done += jobs[last].bytes;
-    }
-    backend.ParallelFor(static_cast<int64_t>(last - first), 1, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) {
-        const Job& job = jobs[first + static_cast<size_t>(i)];
-        PackPanels(*job.matrix, job.begin, job.end,
-                   const_cast<uint8_t*>(job.matrix->panels) +
-                       job.begin * PanelBytes(job.matrix->format, job.matrix->cols));
-      }
-    });
-    first = last;
-    if (options.progress) options.progress(done, total);
+    const int64_t before = read.offset % kDirectAlign;
+    DI_RETURN_IF_ERROR(read.source->ReadDirect(
+        read.offset - before,
+        {buffer + read.at - before, static_cast<size_t>(RoundUp(before + read.bytes))}));
   }
+  return OkStatus();
 }
 
 }  // namespace
 
-StatusOr<std::unique_ptr<PackedWeights>> PackedWeights::Pack(const ModelWeights& plain,
-                                                             const PackOptions& options) {
-  std::unique_ptr<PackedWeights> packed(new PackedWeights);
-  packed->weights_ = plain;
-  std::vector<Matrix*> matrices;
-  ForEachProduct(packed->weights_, [&](Matrix& m) {
-    m.usual_scales = ScalesAreUsual(m);
-    const int64_t bytes = m.usual_scales ? PackedBytes(m.format, m.rows, m.cols) : 0;
-    if (bytes == 0) return;
-    matrices.push_back(&m);
-    packed->num_bytes_ += bytes;
-  });
-  if (matrices.empty()) return packed;
-
-  const auto size = static_cast<size_t>(packed->num_bytes_);
-  void* const memory =
-      ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED) {
-    return ResourceExhausted("weights: cannot map ", packed->num_bytes_,
-                             " bytes for the packed copy; --variant ref needs none");
-  }
-  ::madvise(memory, size, MADV_HUGEPAGE);  // a wish; small pages are as right
-  packed->memory_ = static_cast<uint8_t*>(memory);
-
-  std::vector<Job> jobs;
-  uint8_t* at = packed->memory_;
-  for (Matrix* m : matrices) {
-    m->panels = at;
-    at += PackedBytes(m->format, m->rows, m->cols);
-    const int32_t panels = NumPanels(m->rows);
-    for (int32_t begin = 0; begin < panels; begin += kPanelsPerJob) {
-      const int32_t end = std::min(panels, begin + kPanelsPerJob);
-      jobs.push_back({m, begin, end, (end - begin) * PanelBytes(m->format, m->cols)});
+// One run of Load.
+class PackedLoader {
+ public:
+  PackedLoader(const Checkpoint& checkpoint, const PackOptions& options, PackedWeights* out)
+      : checkpoint_(checkpoint),
+        options_(options),
+        out_(*out),
+        matrices_(PackedMatrices(out->weights_)),
+        pieces_(out->layout_.Cut(kPieceBytes)) {
+    for (const Matrix* m : matrices_) {
+      const size_t codes = checkpoint.ItemAt(m->data);
+      sources_.push_back({m, codes, m->scale == nullptr ? codes : checkpoint.ItemAt(m->scale)});
     }
   }
-  RunJobs(jobs, packed->num_bytes_, options);
-  return packed;
-}
 
-PackedWeights::~PackedWeights() {
-  if (memory_ != nullptr) ::munmap(memory_, static_cast<size_t>(num_bytes_));
+  Status Run() {
+    DI_RETURN_IF_ERROR(OpenCache());
+    const PackedLayout& layout = out_.layout_;
+    DI_ASSIGN_OR_RETURN(out_.memory_,
+                        LargeBlock::Allocate(options_.keep_experts ? layout.image_bytes()
+                                                                   : layout.routed_experts_begin(),
+                                             "packed weights"));
+    const MonotonicTime start = options_.clock->Now();
+    DI_RETURN_IF_ERROR(ReadCache());
+    const MonotonicTime middle = options_.clock->Now();
+    out_.times_.cache_s = Seconds(middle - start);
+    DI_RETURN_IF_ERROR(ReadSource());
+    DI_RETURN_IF_ERROR(FinishCache());
+    out_.times_.source_s = Seconds(options_.clock->Now() - middle);
+    return Judge();
+  }
+
+ private:
+  using Task = std::function<Status(int64_t index, Worker& worker)>;
+
+  // The cache is a help: without it the checkpoint is read. Unless the experts are to stay in it.
+  Status CacheTrouble(const Status& status, std::string_view consequence) {
+    if (status.ok()) return status;
+    if (!options_.keep_experts) return Annotate(status, "weights cache");
+    LogWarning("weights cache: ", MessageOf(status), "; ", consequence);
+    return OkStatus();
+  }
+
+  Status OpenCache() {
+    if (options_.cache_directory.empty()) {
+      CHECK(options_.keep_experts);
+      return OkStatus();
+    }
+    DI_ASSIGN_OR_RETURN(const Sha256Digest key, WeightsCacheKey(checkpoint_.files(), out_.layout_));
+    StatusOr<std::unique_ptr<WeightsCache>> cache =
+        WeightsCache::Open(*options_.disk, options_.cache_directory, key, pieces_, options_.scan);
+    if (cache.ok()) cache_ = std::move(*cache);
+    return CacheTrouble(cache.status(), "weights are packed from the checkpoint, nothing is kept");
+  }
+
+  Status FinishCache() {
+    if (cache_ == nullptr || is_damaged_) return OkStatus();
+    const Status status = cache_->Finish();
+    if (status.ok() && cache_->is_complete()) out_.image_file_ = cache_->image();
+    return CacheTrouble(status, "the next start packs the weights again");
+  }
+
+  // Tasks in order of index, on all threads. Errors: the first that came.
+  Status ForEach(int64_t count, const Task& task) {
+    std::atomic<int64_t> next{0};
+    std::atomic<bool> failed{false};
+    std::mutex mutex;  // of `first` and findings_
+    Status first;
+    const auto caller = std::this_thread::get_id();
+    const auto work = [&](int64_t, int64_t) {
+      Worker worker;
+      for (int64_t i; !failed && (i = next.fetch_add(1)) < count;) {
+        if (const Status status = task(i, worker); !status.ok()) {
+          std::lock_guard lock(mutex);
+          if (!failed.exchange(true)) first = status;
+        }
+        if (std::this_thread::get_id() == caller) ReportProgress();
+      }
+      std::lock_guard lock(mutex);
+      findings_.insert(findings_.end(), worker.findings.begin(), worker.findings.end());
+    };
+    if (options_.pool != nullptr) {
+      options_.pool->ParallelFor(options_.pool->num_threads(), 1, work);
+    } else {
+      work(0, 1);
+    }
+    return first;
+  }
+
+  void ReportProgress() {
+    if (options_.progress && total_bytes_ > 0) options_.progress(done_bytes_, total_bytes_);
+  }
+
+  bool InMemory(const PackedPiece& piece) const { return piece.range.offset < out_.num_bytes(); }
+
+  Status ReadCache() {
+    if (cache_ == nullptr) return OkStatus();
+    std::vector<int32_t> there;
+    for (int32_t i = 0; i < std::ssize(pieces_); ++i) {
+      const PackedPiece& piece = pieces_[static_cast<size_t>(i)];
+      // A piece that nobody needs in memory is believed; who reads it later checks it.
+      if (!cache_->Has(i)) continue;
+      there.push_back(i);
+      total_bytes_ += piece.range.bytes;
+    }
+    std::atomic<int64_t> num_damaged{0};
+    DI_RETURN_IF_ERROR(ForEach(std::ssize(there), [&](int64_t i, Worker& worker) {
+      const int32_t index = there[static_cast<size_t>(i)];
+      num_damaged += !ReadCached(index, worker);
+      return OkStatus();
+    }));
+    if (num_damaged == 0) return OkStatus();
+    LogWarning("weights cache: ", cache_->image().path, ": ", num_damaged.load(), " of ",
+               std::ssize(pieces_),
+               " pieces are damaged; they are packed again from the checkpoint");
+    return OkStatus();
+  }
+
+  bool ReadCached(int32_t index, Worker& worker) {
+    const PackedPiece& piece = pieces_[static_cast<size_t>(index)];
+    const int64_t bytes = RoundUp(piece.range.bytes);
+    uint8_t* const to =
+        InMemory(piece) ? out_.memory_.data() + piece.range.offset : worker.panels.Get(bytes);
+    const StatusOr<uint32_t> num_unusual = cache_->Read(index, {to, static_cast<size_t>(bytes)});
+    done_bytes_ += piece.range.bytes;
+    if (!num_unusual.ok()) return false;
+    out_cache_bytes_ += piece.range.bytes;
+    AddUnusual(piece, *num_unusual, worker);
+    return true;
+  }
+
+  // What was found in the scales when the piece was packed.
+  void AddUnusual(const PackedPiece& piece, uint32_t num_unusual, Worker& worker) {
+    if (num_unusual == 0) return;
+    worker.findings.push_back({sources_[static_cast<size_t>(piece.entry)].scales,
+                               piece.first_panel,
+                               {.num_unusual = num_unusual}});
+  }
+
+  Status ReadSource() {
+    std::vector<int32_t> wanted;
+    for (int32_t i = 0; i < std::ssize(pieces_); ++i) {
+      const bool there = cache_ != nullptr && cache_->Has(i);
+      const bool useful = cache_ != nullptr || InMemory(pieces_[static_cast<size_t>(i)]);
+      if (!there && useful) wanted.push_back(i);
+    }
+    const std::vector<LoadGroup> groups =
+        PlanLoad(checkpoint_.items(), sources_, pieces_, wanted, PlainItems());
+    for (const LoadGroup& group : groups) total_bytes_ += group.source_bytes;
+    return ForEach(std::ssize(groups), [&](int64_t i, Worker& worker) {
+      const LoadGroup& group = groups[static_cast<size_t>(i)];
+      uint8_t* const buffer = worker.plain.Get(group.buffer_bytes);
+      DI_RETURN_IF_ERROR(ReadGroup(group, options_.direct, buffer));
+      for (const LoadPiece& piece : group.pieces) {
+        DI_RETURN_IF_ERROR(TakePiece(piece, buffer, worker));
+      }
+      out_source_bytes_ += group.source_bytes;
+      done_bytes_ += group.source_bytes;
+      return OkStatus();
+    });
+  }
+
+  // Tensors that are not packed, if they have to be looked at: a whole cache says that they were.
+  std::vector<size_t> PlainItems() const {
+    if (!options_.scan || (cache_ != nullptr && cache_->was_complete())) return {};
+    std::vector<bool> packed(checkpoint_.items().size());
+    for (const MatrixSource& source : sources_) packed[source.codes] = packed[source.scales] = true;
+    std::vector<size_t> plain;
+    for (size_t i = 0; i < packed.size(); ++i) {
+      if (!packed[i]) plain.push_back(i);
+    }
+    return plain;
+  }
+
+  // Looks at a part of a tensor. Returns what it found.
+  ScanFinding Look(const LoadPart& part, const uint8_t* buffer, Worker& worker) {
+    const Dtype dtype = checkpoint_.items()[part.item].spec->dtype;
+    if (part.begin == part.end || (!options_.scan && dtype != Dtype::kF8E8m0)) return {};
+    ScanFinding found =
+        ScanBytes(dtype, {buffer + part.at, static_cast<size_t>(part.end - part.begin)});
+    if (!options_.scan) found.first_bad = ScanFinding::kNone;
+    worker.findings.push_back({part.item, part.begin, found});
+    if (found.first_bad != ScanFinding::kNone) is_damaged_ = true;
+    return found;
+  }
+
+  Status TakePiece(const LoadPiece& part, const uint8_t* buffer, Worker& worker) {
+    const ScanFinding codes = Look(part.codes, buffer, worker);
+    const ScanFinding scales = Look(part.scales, buffer, worker);
+    if (part.piece == LoadPiece::kNone) return OkStatus();
+    const PackedPiece& piece = pieces_[static_cast<size_t>(part.piece)];
+    Matrix rows = *matrices_[static_cast<size_t>(piece.entry)];
+    rows.rows = std::min(rows.rows - piece.first_panel * kPanelRows, piece.num_panels * kPanelRows);
+    rows.data = buffer + part.codes.at;
+    rows.scale = buffer + part.scales.at;
+    uint8_t* const to = InMemory(piece) ? out_.memory_.data() + piece.range.offset
+                                        : worker.panels.Get(piece.range.bytes);
+    PackPanels(rows, 0, piece.num_panels, to);
+    const bool good =
+        codes.first_bad == ScanFinding::kNone && scales.first_bad == ScanFinding::kNone;
+    if (cache_ == nullptr || !good) return OkStatus();
+    return CacheTrouble(cache_->Write(part.piece, {to, static_cast<size_t>(piece.range.bytes)},
+                                      static_cast<uint32_t>(scales.num_unusual)),
+                        "nothing is kept");
+  }
+
+  // Adds the findings up and hands out the panels.
+  Status Judge() {
+    std::sort(findings_.begin(), findings_.end(), [](const Finding& a, const Finding& b) {
+      return std::tie(a.item, a.begin) < std::tie(b.item, b.begin);
+    });
+    ScanTally tally(checkpoint_.items());
+    for (const Finding& f : findings_) tally.Add(f.item, f.begin, f.found);
+    StatusOr<ScanReport> report = tally.Finish();
+    if (!report.ok()) return Annotate(report.status(), checkpoint_.directory());
+    out_.scan_ = std::move(*report);
+    out_.scan_.done = options_.scan && (cache_ == nullptr || !cache_->was_complete());
+    if (options_.scan) ReportUnusual(out_.scan_);
+    for (size_t i = 0; i < matrices_.size(); ++i) {
+      const PackedRange& range = out_.layout_.entries()[i];
+      matrices_[i]->usual_scales = out_.scan_.has_unusual[sources_[i].scales] == 0;
+      if (range.offset >= out_.num_bytes()) continue;
+      if (matrices_[i]->usual_scales) {
+        matrices_[i]->panels = out_.memory_.data() + range.offset;
+      } else {
+        ::madvise(out_.memory_.data() + range.offset, static_cast<size_t>(RoundUp(range.bytes)),
+                  MADV_DONTNEED);
+      }
+    }
+    out_.times_.cache_bytes = out_cache_bytes_;
+    out_.times_.source_bytes = out_source_bytes_;
+    return OkStatus();
+  }
+
+  const Checkpoint& checkpoint_;
+  const PackOptions& options_;
+  PackedWeights& out_;
+  const std::vector<Matrix*> matrices_;
+  const std::vector<PackedPiece> pieces_;
+  std::vector<MatrixSource> sources_;  // by matrix
+  std::unique_ptr<WeightsCache> cache_;
+  std::vector<Finding> findings_;
+  std::atomic<bool> is_damaged_{false};
+  std::atomic<int64_t> done_bytes_{0}, out_cache_bytes_{0}, out_source_bytes_{0};
+  int64_t total_bytes_ = 0;
+};
+
+StatusOr<std::unique_ptr<PackedWeights>> PackedWeights::Load(const Checkpoint& checkpoint,
+                                                             const PackOptions& options) {
+  std::unique_ptr<PackedWeights> packed(new PackedWeights(checkpoint.weights()));
+  DI_RETURN_IF_ERROR(PackedLoader(checkpoint, options, packed.get()).Run());
+  return packed;
 }
 
 }  // namespace deepinfer

@@ -12,17 +12,11 @@ namespace {
 
 constexpr int64_t kChunkBytes = int64_t{4} << 20;
 constexpr int64_t kRoundBytes = 64 * kChunkBytes;  // between two calls of `progress`
-constexpr int64_t kNone = -1;
+constexpr int64_t kNone = ScanFinding::kNone;
 
 struct Chunk {
   size_t item;
   int64_t begin, end;  // bytes of the item
-};
-
-struct ChunkResult {
-  int64_t first_bad = kNone;  // byte of the item
-  int64_t num_unusual = 0;
-  uint8_t scale_min = 255;
 };
 
 // The first word with all exponent bits set: infinity or NaN. Any alignment.
@@ -52,32 +46,12 @@ int64_t FirstBadByte(std::span<const uint8_t> bytes, IsBad is_bad) {
   return std::find_if(bytes.begin(), bytes.end(), is_bad) - bytes.begin();
 }
 
-ChunkResult ScanScales(std::span<const uint8_t> bytes) {
-  ChunkResult result;
+ScanFinding ScanScales(std::span<const uint8_t> bytes) {
+  ScanFinding result;
   result.first_bad = FirstBadByte(bytes, [](uint8_t byte) { return byte == kE8m0Nan; });
   for (const uint8_t byte : bytes) {
     result.scale_min = std::min(result.scale_min, byte);
     result.num_unusual += byte < kUsualScaleMin || byte > kUsualScaleMax;
-  }
-  return result;
-}
-
-ChunkResult ScanChunk(Dtype dtype, std::span<const uint8_t> bytes) {
-  ChunkResult result;
-  switch (dtype) {
-    case Dtype::kF8E4m3:
-      result.first_bad = FirstBadByte(bytes, IsE4m3Nan);
-      break;
-    case Dtype::kF8E8m0:
-      return ScanScales(bytes);
-    case Dtype::kBf16:
-      result.first_bad = FirstNonFinite<uint16_t>(bytes, 0x7f80);
-      break;
-    case Dtype::kF32:
-      result.first_bad = FirstNonFinite<uint32_t>(bytes, 0x7f800000);
-      break;
-    default:
-      break;  // packed FP4: every byte is two valid codes
   }
   return result;
 }
@@ -104,63 +78,73 @@ std::vector<Chunk> CutIntoChunks(std::span<const ScanItem> items) {
   return chunks;
 }
 
-// Adds up chunk results in order, so that the report does not depend on threads.
-class Tally {
- public:
-  explicit Tally(std::span<const ScanItem> items) : items_(items) {
-    report_.has_unusual.assign(items.size(), 0);
-  }
-
-  void Add(const Chunk& chunk, const ChunkResult& result) {
-    const ScanItem& item = items_[chunk.item];
-    if (result.first_bad != kNone && chunk.item != last_bad_item_) {
-      last_bad_item_ = chunk.item;
-      if (num_bad_tensors_++ == 0) Remember(item, chunk.begin + result.first_bad);
-    }
-    if (item.spec->dtype != Dtype::kF8E8m0) return;
-    if (item.spec->part == Part::kEngramTables) {
-      report_.engram_scale_min = std::min(report_.engram_scale_min, result.scale_min);
-    }
-    report_.num_unusual_scales += result.num_unusual;
-    if (result.num_unusual == 0 || report_.has_unusual[chunk.item] != 0) return;
-    report_.has_unusual[chunk.item] = 1;
-    if (report_.num_unusual_tensors++ == 0) report_.first_unusual_tensor = item.spec->name;
-  }
-
-  StatusOr<ScanReport> Finish() {
-    if (num_bad_tensors_ > 0) {
-      if (num_bad_tensors_ > 1)
-        first_bad_ += StrCat("; ", num_bad_tensors_ - 1, " more tensors have such values");
-      return DataLoss(first_bad_);
-    }
-    report_.done = true;
-    return std::move(report_);
-  }
-
- private:
-  void Remember(const ScanItem& item, int64_t byte) {
-    first_bad_ =
-        StrCat(item.spec->name, ": expected numbers, found ", WhatIsRefused(item.spec->dtype),
-               " at element ", byte / DtypeBytes(item.spec->dtype), " of ",
-               item.spec->num_elements(), ", file ", item.file);
-  }
-
-  std::span<const ScanItem> items_;
-  ScanReport report_;
-  int64_t num_bad_tensors_ = 0;
-  size_t last_bad_item_ = SIZE_MAX;
-  std::string first_bad_;
-};
-
 }  // namespace
+
+ScanFinding ScanBytes(Dtype dtype, std::span<const uint8_t> bytes) {
+  ScanFinding result;
+  switch (dtype) {
+    case Dtype::kF8E4m3:
+      result.first_bad = FirstBadByte(bytes, IsE4m3Nan);
+      break;
+    case Dtype::kF8E8m0:
+      return ScanScales(bytes);
+    case Dtype::kBf16:
+      result.first_bad = FirstNonFinite<uint16_t>(bytes, 0x7f80);
+      break;
+    case Dtype::kF32:
+      result.first_bad = FirstNonFinite<uint32_t>(bytes, 0x7f800000);
+      break;
+    default:
+      break;  // packed FP4: every byte is two valid codes
+  }
+  return result;
+}
+
+ScanTally::ScanTally(std::span<const ScanItem> items) : items_(items), last_bad_item_(SIZE_MAX) {
+  report_.has_unusual.assign(items.size(), 0);
+}
+
+void ScanTally::Add(size_t index, int64_t begin, const ScanFinding& finding) {
+  const ScanItem& item = items_[index];
+  if (finding.first_bad != kNone && index != last_bad_item_) {
+    last_bad_item_ = index;
+    if (num_bad_tensors_++ == 0) Remember(item, begin + finding.first_bad);
+  }
+  if (item.spec->dtype != Dtype::kF8E8m0) return;
+  if (item.spec->part == Part::kEngramTables) {
+    report_.engram_scale_min = std::min(report_.engram_scale_min, finding.scale_min);
+  }
+  report_.num_unusual_scales += finding.num_unusual;
+  if (finding.num_unusual == 0 || report_.has_unusual[index] != 0) return;
+  report_.has_unusual[index] = 1;
+  if (report_.num_unusual_tensors++ == 0) report_.first_unusual_tensor = item.spec->name;
+}
+
+StatusOr<ScanReport> ScanTally::Finish() {
+  if (num_bad_tensors_ > 0) {
+    if (num_bad_tensors_ > 1) {
+      first_bad_ += StrCat("; ", num_bad_tensors_ - 1, " more tensors have such values");
+    }
+    return DataLoss(first_bad_);
+  }
+  report_.done = true;
+  return std::move(report_);
+}
+
+void ScanTally::Remember(const ScanItem& item, int64_t byte) {
+  first_bad_ =
+      StrCat(item.spec->name, ": expected numbers, found ", WhatIsRefused(item.spec->dtype),
+             " at element ", byte / DtypeBytes(item.spec->dtype), " of ", item.spec->num_elements(),
+             ", file ", item.file);
+}
 
 StatusOr<ScanReport> ScanWeights(std::span<const ScanItem> items, ThreadPool* pool,
                                  const ProgressFn& progress) {
   const std::vector<Chunk> chunks = CutIntoChunks(items);
   int64_t total_bytes = 0, done_bytes = 0;
   for (const ScanItem& item : items) total_bytes += std::ssize(item.bytes);
-  Tally tally(items);
-  std::vector<ChunkResult> results;
+  ScanTally tally(items);
+  std::vector<ScanFinding> results;
   for (int64_t round = 0; round < std::ssize(chunks);) {
     int64_t end = round, round_bytes = 0;
     while (end < std::ssize(chunks) && round_bytes < kRoundBytes) {
@@ -172,7 +156,7 @@ StatusOr<ScanReport> ScanWeights(std::span<const ScanItem> items, ThreadPool* po
       for (int64_t i = first; i < last; ++i) {
         const Chunk& chunk = chunks[static_cast<size_t>(round + i)];
         const ScanItem& item = items[chunk.item];
-        results[static_cast<size_t>(i)] = ScanChunk(
+        results[static_cast<size_t>(i)] = ScanBytes(
             item.spec->dtype, item.bytes.subspan(static_cast<size_t>(chunk.begin),
                                                  static_cast<size_t>(chunk.end - chunk.begin)));
       }
@@ -183,7 +167,8 @@ StatusOr<ScanReport> ScanWeights(std::span<const ScanItem> items, ThreadPool* po
       scan(0, end - round);
     }
     for (int64_t i = 0; i < end - round; ++i) {
-      tally.Add(chunks[static_cast<size_t>(round + i)], results[static_cast<size_t>(i)]);
+      const Chunk& chunk = chunks[static_cast<size_t>(round + i)];
+      tally.Add(chunk.item, chunk.begin, results[static_cast<size_t>(i)]);
     }
     round = end;
     done_bytes += round_bytes;

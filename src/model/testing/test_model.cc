@@ -13,7 +13,7 @@ TestModel::TestModel(const std::string& name, VariantId variant, int num_threads
       WriteSyntheticCheckpoint(disk_, config, seed, "model", {.pool = &threads_}).status();
   CHECK(written.ok());
   checkpoint_ = Checkpoint::Open(disk_, "model").value();
-  packed_ = PackedWeights::Pack(checkpoint_->weights(), {.pool = &threads_}).value();
+  packed_ = PackedWeights::Load(*checkpoint_, {.pool = &threads_}).value();
   const std::string bytes = disk_.ReadText("model/engram_classes.bin").value();
   classes_.resize(bytes.size() / sizeof(int32_t));
   std::memcpy(classes_.data(), bytes.data(), bytes.size());

@@ -1,0 +1,100 @@
+// model/weights_cache.h: the packed image of a checkpoint, kept in a file (--weights-cache DIR).
+//
+// One file a checkpoint, named by a key over everything that decides about its bytes. Layout,
+// little endian: a header page; a record of 16 bytes for each piece of the image (checksum, state,
+// number of unusual scales); from the next multiple of kPackedAlign on, the image
+// (model/packed_layout.h). While it is being written it is called NAME.partial, and the records are
+// its journal: a piece counts once its record is there and its checksum is right, so a killed run
+// goes on where it was. Damage costs the damaged pieces only: they are taken from the checkpoint
+// and written again. A cache may be deleted at any time. Threads: Read and Write from any, for
+// different pieces.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "base/disk.h"
+#include "base/sha256.h"
+#include "base/status.h"
+#include "model/packed_layout.h"
+#include "model/safetensors.h"
+
+namespace deepinfer {
+
+// Over the version of the format, the layout, and name, size, time of change and header of every
+// file of the checkpoint. Errors: as ReadAt.
+StatusOr<Sha256Digest> WeightsCacheKey(const TensorFiles& files, const PackedLayout& layout);
+
+// Where an image lies for whoever maps it or reads parts of it.
+struct ImageFile {
+  std::string path;
+  int64_t image_offset = 0;  // of the image in the file, a multiple of kPackedAlign
+};
+
+class WeightsCache {
+ public:
+  // Opens the cache of `key` in `directory`, or begins one there. `pieces` are the image's and
+  // outlive the cache; so does `disk`. Pieces that were never scanned for damaged weights count
+  // only if `scanned` is false. Errors: kUnavailable while another process writes it; as Disk for a
+  // directory that cannot be written and a full disk. Then nothing of it is left behind.
+  static StatusOr<std::unique_ptr<WeightsCache>> Open(Disk& disk, const std::string& directory,
+                                                      const Sha256Digest& key,
+                                                      const std::vector<PackedPiece>& pieces,
+                                                      bool scanned);
+  ~WeightsCache();
+
+  // Every piece was there when it was opened, under the final name.
+  bool was_complete() const { return was_complete_; }
+  bool is_complete() const;  // now
+  bool Has(int32_t piece) const { return records_[static_cast<size_t>(piece)].state >= wanted_; }
+  // Reads a piece; out: its bytes rounded up to kPackedAlign, so aligned. Returns the number of its
+  // unusual scale bytes. Errors: kDataLoss for damage; then Has() is false. Requires: Has(piece).
+  StatusOr<uint32_t> Read(int32_t piece, std::span<uint8_t> out);
+  // Adds a piece, of its exact bytes. After the first failure the cache is given up: what is
+  // incomplete is removed and later calls do nothing.
+  // Errors: as Disk, once.
+  Status Write(int32_t piece, std::span<const uint8_t> bytes, uint32_t num_unusual);
+  // After the last Write: gives the file its final name. Does nothing if it was complete or is
+  // given up. Errors: as Disk.
+  Status Finish();
+
+  ImageFile image() const { return {path_, image_offset_}; }
+
+ private:
+  struct Record {
+    uint64_t checksum = 0;
+    uint32_t state = 0;  // kMissing, kPacked or kScanned
+    uint32_t num_unusual = 0;
+  };
+  WeightsCache(Disk& disk, std::string final_path, const Sha256Digest& key,
+               const std::vector<PackedPiece>& pieces, bool scanned);
+  Status OpenFinal();
+  Status OpenPartial();
+  std::vector<uint8_t> Header() const;
+  bool ReadRecords();
+  Status Begin();
+  Status OpenWriter();
+  Status WritePiece(int32_t piece, std::span<const uint8_t> bytes, uint32_t num_unusual);
+  uint64_t Checksum(int32_t piece, std::span<const uint8_t> bytes, const Record& record) const;
+  bool GiveUp();
+
+  Disk& disk_;
+  const std::string final_path_;
+  const Sha256Digest key_;
+  const std::vector<PackedPiece>& pieces_;
+  const uint32_t wanted_;  // least state that counts
+  int64_t image_offset_ = 0, image_bytes_ = 0;
+
+  std::string path_;  // of the file that is read and written now
+  bool was_complete_ = false;
+  std::vector<Record> records_;
+  std::unique_ptr<ReadableFile> reader_;
+  std::mutex mutex_;  // of writer_
+  std::unique_ptr<UpdatableFile> writer_;
+  std::atomic<bool> given_up_{false};
+};
+
+}  // namespace deepinfer
