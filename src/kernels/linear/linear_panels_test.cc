@@ -1,108 +1,48 @@
 // Products with matrices in panels, in every CPU variant of this machine.
-#include "kernels/linear/linear.h"
-#include "kernels/testing/batch.h"
+#include "kernels/testing/linear_case.h"
 #include "kernels/testing/packed.h"
 
 namespace deepinfer::testing {
 namespace {
 
-// Limits of kernels.md 7, against the oracle's unrounded (F32) result.
-constexpr double kBf16RelL2 = 2e-3, kBf16Max = 1e-2, kF32RelL2 = 2e-5;
-
-struct Shape {
-  WeightFormat format;
-  int32_t rows, cols;
-};
 // Whole tiles and single panels, last panels cut off, columns that fill no group.
-constexpr Shape kShapes[] = {{WeightFormat::kFp8, 64, 96},    {WeightFormat::kFp8, 160, 1280},
-                             {WeightFormat::kFp4, 33, 64},    {WeightFormat::kFp4, 144, 1056},
-                             {WeightFormat::kBf16, 100, 588}, {WeightFormat::kBf16, 13, 37}};
+constexpr LinearShape kShapes[] = {{WeightFormat::kFp8, 64, 96},    {WeightFormat::kFp8, 160, 1280},
+                                   {WeightFormat::kFp4, 33, 64},    {WeightFormat::kFp4, 144, 1056},
+                                   {WeightFormat::kBf16, 100, 588}, {WeightFormat::kBf16, 13, 37}};
 
-std::vector<bf16> MakeX(DataKind kind, int32_t num_rows, int32_t cols, Random& random) {
-  return cols % 32 == 0 ? MakeFp8Grid(kind, num_rows, cols, random)
-                        : MakeBf16(kind, num_rows, cols, random);
-}
-
-void RunInto(const Backend& backend, const Matrix& w, const bf16* x, int32_t num_rows, bf16* out) {
-  Linear(backend, {.num_tokens = num_rows,
-                   .weight = w,
-                   .x = x,
-                   .x_stride = w.cols,
-                   .out = out,
-                   .out_stride = w.rows});
-}
-void RunInto(const Backend& backend, const Matrix& w, const bf16* x, int32_t num_rows, float* out) {
-  Linear(backend, {.num_tokens = num_rows,
-                   .weight = w,
-                   .x = x,
-                   .x_stride = w.cols,
-                   .out_f32 = out,
-                   .out_stride = w.rows});
-}
-
-template <typename Out>
-std::vector<Out> Output(const Backend& backend, const Matrix& w, const std::vector<bf16>& x) {
-  const auto num_rows = static_cast<int32_t>(x.size()) / w.cols;
-  Guarded<Out> out(int64_t{num_rows} * w.rows);
-  RunInto(backend, w, x.data(), num_rows, out.data());
-  EXPECT_TRUE(out.GuardsIntact());
-  return out.ToVector();
-}
-
-class LinearPanels : public CpuVariants {
- protected:
-  void ExpectCloseToOracle(const Matrix& w, const std::vector<bf16>& x, DataKind kind) const {
-    const std::vector<float> exact = Output<float>(kRef, w, x);
-    const std::vector<bf16> out = Output<bf16>(backend(), w, x);
-    const std::vector<float> out_f32 = Output<float>(backend(), w, x);
-    if (kind == DataKind::kInteger || kind == DataKind::kZero) {
-      EXPECT_TRUE(out_f32 == exact);
-      EXPECT_TRUE(out == Output<bf16>(kRef, w, x));
-      return;
-    }
-    const Difference d = Compare(out, exact);
-    // A few outputs may all round badly; the limit is meant for tensors.
-    if (out.size() >= 1024) {
-      EXPECT_LT(d.rel_l2, kBf16RelL2);
-    }
-    EXPECT_LT(WorstRow(out.data(), exact.data(), std::ssize(x) / w.cols, w.rows), 2 * kBf16RelL2);
-    EXPECT_LE(d.max_abs, kBf16Max * d.max_ref);
-    EXPECT_LT(Compare(out_f32, exact).rel_l2, kF32RelL2);
-    EXPECT_GE(EqualShare(out, Output<bf16>(kRef, w, x)), 0.99);
-  }
-};
+class LinearPanels : public CpuVariants {};
 
 TEST_P(LinearPanels, MatchTheOracle) {
-  for (const Shape& shape : kShapes) {
+  for (const LinearShape& shape : kShapes) {
     for (const DataKind kind : kAllDataKinds) {
       SCOPED_TRACE(static_cast<int>(shape.format) * 10 + static_cast<int>(kind));
       Random random(31);
       const PackedMatrix w = MakePacked(shape.format, kind, shape.rows, shape.cols, random);
       for (const int32_t num_rows : {1, 7, 8, 9, 64}) {
-        ExpectCloseToOracle(w.view, MakeX(kind, num_rows, shape.cols, random), kind);
+        ExpectCloseToOracle(backend(), w.view, MakeX(kind, num_rows, shape.cols, random), kind);
       }
     }
   }
 }
 
 TEST_P(LinearPanels, MatchTheOracleAtRealShapes) {
-  const Shape shapes[] = {{WeightFormat::kFp8, 256, 8192},
-                          {WeightFormat::kFp4, 256, 5120},
-                          {WeightFormat::kBf16, 384, 5120}};
-  for (const Shape& shape : shapes) {
+  const LinearShape shapes[] = {{WeightFormat::kFp8, 256, 8192},
+                                {WeightFormat::kFp4, 256, 5120},
+                                {WeightFormat::kBf16, 384, 5120}};
+  for (const LinearShape& shape : shapes) {
     SCOPED_TRACE(static_cast<int>(shape.format));
     Random random(32);
     const PackedMatrix w =
         MakePacked(shape.format, DataKind::kNormal, shape.rows, shape.cols, random);
     for (const int32_t num_rows : {1, 8, 13}) {
-      ExpectCloseToOracle(w.view, MakeX(DataKind::kNormal, num_rows, shape.cols, random),
+      ExpectCloseToOracle(backend(), w.view, MakeX(DataKind::kNormal, num_rows, shape.cols, random),
                           DataKind::kNormal);
     }
   }
 }
 
 TEST_P(LinearPanels, RowsDoNotDependOnTheBatch) {
-  for (const Shape& shape : kShapes) {
+  for (const LinearShape& shape : kShapes) {
     SCOPED_TRACE(static_cast<int>(shape.format));
     Random random(33);
     const PackedMatrix w =
@@ -111,7 +51,7 @@ TEST_P(LinearPanels, RowsDoNotDependOnTheBatch) {
     for (const int32_t most : {kMostRows, 2 * kMostRows + 3}) {
       const std::vector<bf16> x = MakeX(DataKind::kNormal, most, shape.cols, random);
       const auto run = [&](const Backend& b, int32_t begin, int32_t count, auto* out) {
-        RunInto(b, w.view, x.data() + int64_t{begin} * shape.cols, count, out);
+        RunLinear(b, w.view, x.data() + int64_t{begin} * shape.cols, count, out);
       };
       ExpectBatchInvariant<bf16>(most, shape.rows, run, GetParam());
       ExpectBatchInvariant<float>(most, shape.rows, run, GetParam());
@@ -132,7 +72,8 @@ TEST_P(LinearPanels, DecodeEveryCode) {
     for (const int32_t num_rows : {1, 9}) {
       std::vector<bf16> x;
       for (int k = 0; k < 32 * num_rows; ++k) x.push_back(ToBf16(1.0f + static_cast<float>(k)));
-      EXPECT_TRUE(Output<float>(backend(), w.view, x) == Output<float>(kRef, w.view, x));
+      EXPECT_TRUE(LinearOutput<float>(backend(), w.view, x) ==
+                  LinearOutput<float>(kRef, w.view, x));
     }
   }
 }
@@ -145,7 +86,8 @@ TEST_P(LinearPanels, ScalesMayReachTheEndsOfTheirUsualRange) {
       std::fill(w.plain.scale.begin(), w.plain.scale.end(), scale);
       w.Pack();
       const std::vector<bf16> x = MakeFp8Grid(DataKind::kInteger, 9, 64, random);
-      EXPECT_TRUE(Output<float>(backend(), w.view, x) == Output<float>(kRef, w.view, x));
+      EXPECT_TRUE(LinearOutput<float>(backend(), w.view, x) ==
+                  LinearOutput<float>(kRef, w.view, x));
     }
   }
 }
@@ -159,18 +101,101 @@ TEST_P(LinearPanels, UnusualScalesTakeTheExactPath) {
   std::vector<bf16> x;
   for (int i = 0; i < 3 * 64; ++i)
     x.push_back(ToBf16(0x1p60f * static_cast<float>(random.Below(9) - 4)));
-  EXPECT_TRUE(Output<float>(backend(), w.view, x) == Output<float>(kRef, w.view, x));
+  EXPECT_TRUE(LinearOutput<float>(backend(), w.view, x) == LinearOutput<float>(kRef, w.view, x));
 }
 
-// Panels that differ from the plain weights prove that the panels are what is read.
-TEST_P(LinearPanels, AreRead) {
-  Random random(37);
-  PackedMatrix w = MakePacked(WeightFormat::kFp4, DataKind::kNormal, 64, 640, random);
-  const std::vector<bf16> x = MakeFp8Grid(DataKind::kNormal, 4, 640, random);
-  const std::vector<float> exact = Output<float>(kRef, w.view, x);
-  for (uint8_t& pair : w.plain.data) pair = static_cast<uint8_t>(pair << 4 | pair >> 4);
-  w.Pack();
-  EXPECT_GT(Compare(Output<bf16>(backend(), w.view, x), exact).rel_l2, kBf16RelL2);
+// Rows that no quantiser made, between rows on the FP8 grid: each is its own matter.
+TEST_P(LinearPanels, RowsOffTheGridMixWithRowsOnIt) {
+  for (const WeightFormat format : {WeightFormat::kFp8, WeightFormat::kFp4}) {
+    Random random(38);
+    const PackedMatrix w = MakePacked(format, DataKind::kNormal, 96, 640, random);
+    std::vector<bf16> x = MakeFp8Grid(DataKind::kNormal, kMostRows, 640, random);
+    const std::vector<bf16> any = MakeBf16(DataKind::kHotOutlier, kMostRows, 640, random);
+    for (int64_t t = 0; t < kMostRows; t += 1 + random.Below(4)) {
+      std::copy_n(any.data() + t * 640, 640, x.data() + t * 640);
+    }
+    const auto run = [&](const Backend& b, int32_t begin, int32_t count, auto* out) {
+      RunLinear(b, w.view, x.data() + int64_t{begin} * 640, count, out);
+    };
+    ExpectCloseToOracle(w.view, x, DataKind::kNormal,
+                        ExpectBatchInvariant<bf16>(kMostRows, 96, run, GetParam()),
+                        ExpectBatchInvariant<float>(kMostRows, 96, run, GetParam()));
+  }
+}
+
+// Groups whose smallest and largest values lie `span` powers of two apart.
+TEST_P(LinearPanels, GroupsOfWideRange) {
+  for (const int span : {17, 18, 19, 20, 40}) {
+    SCOPED_TRACE(span);
+    Random random(39);
+    const PackedMatrix w = MakePacked(WeightFormat::kFp4, DataKind::kMaxCode, 48, 128, random);
+    std::vector<bf16> x;
+    for (int i = 0; i < 65 * 128; ++i) {
+      const double size = std::exp2(i % 32 == 5 ? 0 : i % 32 == 9 ? span : random.Below(span));
+      x.push_back(ToBf16(static_cast<float>((1 + random.Below(128) / 128.0) * size *
+                                            (random.Below(2) != 0 ? 1 : -1))));
+    }
+    const auto run = [&](const Backend& b, int32_t begin, int32_t count, auto* out) {
+      RunLinear(b, w.view, x.data() + int64_t{begin} * 128, count, out);
+    };
+    ExpectCloseToOracle(w.view, x, DataKind::kNormal,
+                        ExpectBatchInvariant<bf16>(65, 48, run, GetParam()),
+                        ExpectBatchInvariant<float>(65, 48, run, GetParam()));
+  }
+}
+
+// Negative controls of kernels.md 7. That panels with other weights give other products also proves
+// that the panels are what is read.
+class LinearPanelMistakes : public CpuVariants {
+ protected:
+  // The distance from the oracle of the right weights, after `spoil` has been at the panels.
+  template <typename Spoil>
+  double DistanceAfter(WeightFormat format, const Spoil& spoil) const {
+    Random random(37);
+    PackedMatrix w = MakePacked(format, DataKind::kNormal, 64, 640, random);
+    std::fill(w.plain.scale.begin(), w.plain.scale.end(), uint8_t{120});
+    w.Pack();
+    const std::vector<bf16> x = MakeFp8Grid(DataKind::kNormal, 33, 640, random);
+    const std::vector<float> exact = LinearOutput<float>(kRef, w.view, x);
+    EXPECT_LT(Compare(LinearOutput<bf16>(backend(), w.view, x), exact).rel_l2, kBf16RelL2);
+    spoil(w);
+    return Compare(LinearOutput<bf16>(backend(), w.view, x), exact).rel_l2;
+  }
+};
+DI_INSTANTIATE_CPU_VARIANTS(LinearPanelMistakes);
+
+TEST_P(LinearPanelMistakes, ADoubledScaleInOneBlockIsSeen) {
+  for (const WeightFormat format : {WeightFormat::kFp8, WeightFormat::kFp4}) {
+    EXPECT_GT(DistanceAfter(format,
+                            [](PackedMatrix& w) {
+                              ++w.plain.scale[3];
+                              w.Pack();
+                            }),
+              kBf16RelL2);
+  }
+}
+
+TEST_P(LinearPanelMistakes, SwappedNibblesAreSeen) {
+  EXPECT_GT(DistanceAfter(WeightFormat::kFp4,
+                          [](PackedMatrix& w) {
+                            for (uint8_t& pair : w.plain.data) {
+                              pair = static_cast<uint8_t>(pair << 4 | pair >> 4);
+                            }
+                            w.Pack();
+                          }),
+            kBf16RelL2);
+}
+
+TEST_P(LinearPanelMistakes, ALostLastGroupIsSeen) {
+  for (const WeightFormat format : {WeightFormat::kFp8, WeightFormat::kFp4, WeightFormat::kBf16}) {
+    EXPECT_GT(DistanceAfter(format,
+                            [](PackedMatrix& w) {
+                              const int64_t group = PanelGroupBytes(w.view.format);
+                              auto* const panels = const_cast<uint8_t*>(w.view.panels);
+                              std::fill_n(panels + 19 * group, group, uint8_t{0});
+                            }),
+              kBf16RelL2);
+  }
 }
 
 DI_INSTANTIATE_CPU_VARIANTS(LinearPanels);

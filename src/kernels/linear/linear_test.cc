@@ -1,108 +1,50 @@
 #include "kernels/linear/linear.h"
 
-#include <gtest/gtest.h>
-
-#include "kernels/testing/batch.h"
-#include "kernels/testing/data.h"
+#include "kernels/testing/linear_case.h"
 
 namespace deepinfer::testing {
 namespace {
 
-// Limits of kernels.md 7, against the oracle's unrounded (F32) result.
-constexpr double kBf16RelL2 = 2e-3, kBf16Max = 1e-2, kF32RelL2 = 2e-5;
-
-struct Shape {
-  WeightFormat format;
-  int32_t rows, cols;
-};
-constexpr Shape kSmallShapes[] = {{WeightFormat::kFp8, 64, 96},  {WeightFormat::kFp8, 32, 1280},
-                                  {WeightFormat::kFp4, 33, 64},  {WeightFormat::kFp4, 8, 1056},
-                                  {WeightFormat::kBf16, 7, 588}, {WeightFormat::kBf16, 13, 37},
-                                  {WeightFormat::kF32, 24, 512}, {WeightFormat::kF32, 3, 1021}};
-
-std::vector<bf16> MakeX(DataKind kind, int32_t num_rows, int32_t cols, Random& random) {
-  return cols % 32 == 0 ? MakeFp8Grid(kind, num_rows, cols, random)
-                        : MakeBf16(kind, num_rows, cols, random);
-}
-
-template <typename Out>
-void RunInto(const Backend& backend, const Matrix& w, const bf16* x, int32_t num_rows, Out* out) {
-  LinearParams params{
-      .num_tokens = num_rows, .weight = w, .x = x, .x_stride = w.cols, .out_stride = w.rows};
-  if constexpr (std::is_same_v<Out, bf16>) {
-    params.out = out;
-  } else {
-    params.out_f32 = out;
-  }
-  Linear(backend, params);
-}
-
-template <typename Out>
-std::vector<Out> Output(const Backend& backend, const Matrix& w, const std::vector<bf16>& x) {
-  const auto num_rows = static_cast<int32_t>(x.size()) / w.cols;
-  Guarded<Out> out(int64_t{num_rows} * w.rows);
-  RunInto(backend, w, x.data(), num_rows, out.data());
-  EXPECT_TRUE(out.GuardsIntact());
-  return out.ToVector();
-}
-
-std::string Describe(const Shape& shape, DataKind kind) {
-  return "format " + std::to_string(static_cast<int>(shape.format)) + " [" +
-         std::to_string(shape.rows) + ", " + std::to_string(shape.cols) + "] data " +
-         std::to_string(static_cast<int>(kind));
-}
-
-void ExpectCloseToOracle(const Matrix& w, const std::vector<bf16>& x, DataKind kind) {
-  const std::vector<float> exact = Output<float>(kRef, w, x);
-  const std::vector<bf16> out = Output<bf16>(kCpu, w, x);
-  const std::vector<float> out_f32 = Output<float>(kCpu, w, x);
-  if (kind == DataKind::kInteger || kind == DataKind::kZero) {
-    EXPECT_TRUE(out_f32 == exact);
-    EXPECT_TRUE(out == Output<bf16>(kRef, w, x));
-    return;
-  }
-  const Difference d = Compare(out, exact), d_f32 = Compare(out_f32, exact);
-  EXPECT_LT(d.rel_l2, kBf16RelL2);
-  EXPECT_LT(WorstRow(out.data(), exact.data(), std::ssize(x) / w.cols, w.rows), 2 * kBf16RelL2);
-  EXPECT_LE(d.max_abs, kBf16Max * d.max_ref);
-  EXPECT_LT(d_f32.rel_l2, kF32RelL2);
-  EXPECT_GE(EqualShare(out, Output<bf16>(kRef, w, x)), 0.99);
-}
+constexpr LinearShape kSmallShapes[] = {
+    {WeightFormat::kFp8, 64, 96},  {WeightFormat::kFp8, 32, 1280}, {WeightFormat::kFp4, 33, 64},
+    {WeightFormat::kFp4, 8, 1056}, {WeightFormat::kBf16, 7, 588},  {WeightFormat::kBf16, 13, 37},
+    {WeightFormat::kF32, 24, 512}, {WeightFormat::kF32, 3, 1021}};
 
 TEST(Linear, MatchesTheOracleForEveryFormatAndKindOfData) {
-  for (const Shape& shape : kSmallShapes) {
+  for (const LinearShape& shape : kSmallShapes) {
     for (const DataKind kind : kAllDataKinds) {
       SCOPED_TRACE(Describe(shape, kind));
       Random random(11);
       const OwnedMatrix w = MakeMatrix(shape.format, kind, shape.rows, shape.cols, random);
-      ExpectCloseToOracle(w.view, MakeX(kind, 67, shape.cols, random), kind);
+      ExpectCloseToOracle(kCpu, w.view, MakeX(kind, 67, shape.cols, random), kind);
     }
   }
 }
 
 TEST(Linear, MatchesTheOracleAtRealShapes) {
-  const Shape shapes[] = {{WeightFormat::kFp8, 512, 5120},
-                          {WeightFormat::kFp4, 2304, 5120},
-                          {WeightFormat::kBf16, 384, 5120},
-                          {WeightFormat::kF32, 24, 20480}};
-  for (const Shape& shape : shapes) {
+  const LinearShape shapes[] = {{WeightFormat::kFp8, 512, 5120},
+                                {WeightFormat::kFp4, 2304, 5120},
+                                {WeightFormat::kBf16, 384, 5120},
+                                {WeightFormat::kF32, 24, 20480}};
+  for (const LinearShape& shape : shapes) {
     SCOPED_TRACE(Describe(shape, DataKind::kNormal));
     Random random(12);
     const OwnedMatrix w =
         MakeMatrix(shape.format, DataKind::kNormal, shape.rows, shape.cols, random);
-    ExpectCloseToOracle(w.view, MakeX(DataKind::kNormal, 2, shape.cols, random), DataKind::kNormal);
+    ExpectCloseToOracle(kCpu, w.view, MakeX(DataKind::kNormal, 2, shape.cols, random),
+                        DataKind::kNormal);
   }
 }
 
 TEST(Linear, RowsDoNotDependOnTheBatch) {
-  for (const Shape& shape : kSmallShapes) {
+  for (const LinearShape& shape : kSmallShapes) {
     SCOPED_TRACE(Describe(shape, DataKind::kNormal));
     Random random(13);
     const OwnedMatrix w =
         MakeMatrix(shape.format, DataKind::kNormal, shape.rows, shape.cols, random);
     const std::vector<bf16> x = MakeX(DataKind::kNormal, kMostRows, shape.cols, random);
     const auto run = [&](const Backend& backend, int32_t begin, int32_t count, auto* out) {
-      RunInto(backend, w.view, x.data() + int64_t{begin} * shape.cols, count, out);
+      RunLinear(backend, w.view, x.data() + int64_t{begin} * shape.cols, count, out);
     };
     ExpectBatchInvariant<bf16>(kMostRows, shape.rows, run);
     ExpectBatchInvariant<float>(kMostRows, shape.rows, run);
@@ -123,7 +65,7 @@ TEST(Linear, ReadsAndWritesRowsAtTheirStrides) {
                      .x_stride = 96,
                      .out = out.data(),
                      .out_stride = 40});
-    const std::vector<bf16> expected = Output<bf16>(backend, w.view, dense);
+    const std::vector<bf16> expected = LinearOutput<bf16>(backend, w.view, dense);
     for (int t = 0; t < 5; ++t) {
       EXPECT_TRUE(BitEqual(&out[t * 40], &expected[t * 32], 32));
       for (int n = 32; n < 40; ++n) EXPECT_EQ(out[t * 40 + n].bits, 0xffff) << "gap written";
@@ -143,14 +85,15 @@ TEST(Linear, UnusualScalesStayExact) {
       std::vector<bf16> x;
       for (int i = 0; i < 3 * 64; ++i)
         x.push_back(ToBf16(size * static_cast<float>(random.Below(9) - 4)));
-      const auto exact = Output<float>(kRef, w.view, x);
+      const auto exact = LinearOutput<float>(kRef, w.view, x);
       EXPECT_TRUE(std::isfinite(exact[0]) && exact[0] != 0) << int{scale};
-      EXPECT_TRUE(Output<float>(kCpu, w.view, x) == exact) << int{scale};
-      EXPECT_TRUE(Output<bf16>(kCpu, w.view, x) == Output<bf16>(kRef, w.view, x)) << int{scale};
+      EXPECT_TRUE(LinearOutput<float>(kCpu, w.view, x) == exact) << int{scale};
+      EXPECT_TRUE(LinearOutput<bf16>(kCpu, w.view, x) == LinearOutput<bf16>(kRef, w.view, x))
+          << int{scale};
       // The usual path must not be trusted with them.
       w.view.usual_scales = true;
       if (scale == 254) {
-        EXPECT_FALSE(Output<float>(kCpu, w.view, x) == exact);
+        EXPECT_FALSE(LinearOutput<float>(kCpu, w.view, x) == exact);
       }
     }
   }
@@ -168,7 +111,7 @@ TEST(Linear, DecodesEveryCode) {
     }
     std::vector<bf16> x;
     for (int k = 0; k < 32; ++k) x.push_back(ToBf16(1.0f + static_cast<float>(k)));
-    EXPECT_TRUE(Output<float>(kCpu, w.view, x) == Output<float>(kRef, w.view, x));
+    EXPECT_TRUE(LinearOutput<float>(kCpu, w.view, x) == LinearOutput<float>(kRef, w.view, x));
   }
 }
 
@@ -179,9 +122,9 @@ TEST(Linear, ADoubledScaleInOneBlockIsSeen) {
     OwnedMatrix w = MakeMatrix(format, DataKind::kNormal, 64, 640, random);
     std::fill(w.scale.begin(), w.scale.end(), uint8_t{120});
     const std::vector<bf16> x = MakeFp8Grid(DataKind::kNormal, 4, 640, random);
-    const std::vector<float> exact = Output<float>(kRef, w.view, x);
+    const std::vector<float> exact = LinearOutput<float>(kRef, w.view, x);
     ++w.scale[3];
-    const std::vector<bf16> wrong = Output<bf16>(kCpu, w.view, x);
+    const std::vector<bf16> wrong = LinearOutput<bf16>(kCpu, w.view, x);
     EXPECT_GT(Compare(wrong, exact).rel_l2, kBf16RelL2);
     EXPECT_GT(WorstRow(wrong.data(), exact.data(), 4, 64), 2 * kBf16RelL2);
   }
@@ -191,9 +134,9 @@ TEST(Linear, SwappedNibblesAreSeen) {
   Random random(18);
   OwnedMatrix w = MakeMatrix(WeightFormat::kFp4, DataKind::kNormal, 64, 640, random);
   const std::vector<bf16> x = MakeFp8Grid(DataKind::kNormal, 4, 640, random);
-  const std::vector<float> exact = Output<float>(kRef, w.view, x);
+  const std::vector<float> exact = LinearOutput<float>(kRef, w.view, x);
   for (uint8_t& pair : w.data) pair = static_cast<uint8_t>(pair << 4 | pair >> 4);
-  EXPECT_GT(Compare(Output<bf16>(kCpu, w.view, x), exact).rel_l2, kBf16RelL2);
+  EXPECT_GT(Compare(LinearOutput<bf16>(kCpu, w.view, x), exact).rel_l2, kBf16RelL2);
 }
 
 TEST(Linear, WrongParametersStopTheProgram) {

@@ -16,7 +16,7 @@ inline constexpr Backend kRef{.variant = kRefVariant};
 inline constexpr Backend kCpu{.variant = kCpuVariant};
 
 // Row counts on both sides of every block size in use.
-inline constexpr int32_t kRowCounts[] = {1,  2,  3,  5,  7,  8,  15,  16,
+inline constexpr int32_t kRowCounts[] = {1,  2,  3,  5,  7,  8,  9,   15, 16,
                                          17, 31, 33, 63, 64, 65, 127, 129};
 inline constexpr int32_t kMostRows = 257;
 
