@@ -59,6 +59,12 @@ struct EngineOptions {
   // Where to keep the weights in the order in which the fast forms read them, so that later starts
   // need not make it again: as many bytes as the checkpoint has. Empty: nowhere.
   std::string weights_cache;
+  // Where the routed experts and the engram tables live: "ram", "mmap" (the system's page cache) or
+  // "disk" (read when needed, a bounded part in memory). Experts elsewhere than in "ram" are read
+  // from weights_cache.
+  std::string experts = "ram";
+  std::string engram = "mmap";
+  int64_t expert_cache_bytes = 0;  // of experts = "disk"; 0: a quarter of the free memory
   // Called from Load() while it reads weights, now and then; may be empty.
   std::function<void(int64_t done_bytes, int64_t total_bytes)> progress;
 };

@@ -63,6 +63,22 @@ void EngineFlags::AddTo(OptionSet& options) {
                        "the checkpoint",
                .unit = "DIR"},
               &engine.weights_cache);
+  options.Add(
+      {.flag = "experts",
+       .help = "where routed experts live: memory, the mapped --weights-cache, or read from "
+               "it when needed",
+       .choices = {"ram", "mmap", "disk"}},
+      &engine.experts);
+  options.Add({.flag = "engram",
+               .help = "where engram tables live: memory, the mapped checkpoint, or read from it "
+                       "when needed",
+               .choices = {"ram", "mmap", "disk"}},
+              &engine.engram);
+  options.Add({.flag = "expert-cache",
+               .help = "memory for --experts disk; 0: a quarter of what is free",
+               .unit = "bytes",
+               .min = 0},
+              &engine.expert_cache_bytes);
   options.Add({.flag = "encoding-unchecked",
                .help = "take a checkpoint's chat texts although they are not DeepSeek's"},
               &engine.encoding_unchecked);
@@ -88,7 +104,10 @@ CacheEnvironment HubEnvironment(const Environment& environment) {
 }
 
 void WeightProgress::operator()(int64_t done_bytes, int64_t total_bytes) {
-  if (!progress_) progress_.emplace(what_, "bytes", total_bytes, clock_);
+  if (!progress_ || done_bytes < shown_bytes_) {  // the first work, or the next one
+    progress_.emplace(what_, "bytes", total_bytes, clock_);
+    shown_bytes_ = 0;
+  }
   progress_->Add(done_bytes - shown_bytes_);
   shown_bytes_ = done_bytes;
 }

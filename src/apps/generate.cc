@@ -148,6 +148,7 @@ class GenerateRun {
         num_tokens_, " tokens in ", seconds, " s, ",
         seconds > 0 ? static_cast<double>(num_tokens_) / seconds : 0, " tokens/s",
         num_failed_ > 0 ? StrCat("; ", num_failed_, " of ", items_.size(), " prompts failed") : "");
+    LogDebug(engine_.placed_weights().CountsText());
   }
 
   const GenerateFlags& flags_;

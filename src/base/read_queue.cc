@@ -3,6 +3,7 @@
 #include <condition_variable>
 #include <deque>
 #include <mutex>
+#include <system_error>
 
 #include "base/check.h"
 
@@ -52,8 +53,13 @@ struct ReadQueue::Shared {
 
 ReadQueue::ReadQueue(int num_threads) : shared_(std::make_shared<Shared>()) {
   CHECK_GE(num_threads, 1);
-  for (int i = 0; i < num_threads; ++i) {
-    threads_.emplace_back([shared = shared_.get()] { shared->Run(); });
+  // Fewer than asked for, but one, are as right: a system short of memory refuses threads.
+  try {
+    while (std::ssize(threads_) < num_threads) {
+      threads_.emplace_back([shared = shared_.get()] { shared->Run(); });
+    }
+  } catch (const std::system_error&) {
+    CHECK(!threads_.empty());
   }
 }
 

@@ -35,6 +35,15 @@ StatusOr<EngineLimits> MakeLimits(const EngineOptions& options, const ModelConfi
   return limits;
 }
 
+// Says what takes less memory where experts in memory do not fit.
+Status WithAdvice(const Status& status, const PlacementOptions& placement) {
+  if (status.code() != StatusCode::kResourceExhausted || placement.experts != WeightPlace::kRam) {
+    return status;
+  }
+  return ResourceExhausted(MessageOf(status),
+                           "; --experts disk or mmap with --weights-cache DIR takes less");
+}
+
 }  // namespace
 
 std::string ToText(const LoadTimes& times) {
@@ -66,6 +75,10 @@ int64_t DefaultKvCacheBytes(int64_t page_bytes, int64_t num_tokens, int64_t num_
 StatusOr<std::unique_ptr<LoadedEngine>> LoadedEngine::Load(const EngineOptions& options, Disk& disk,
                                                            Rng& rng) {
   DI_ASSIGN_OR_RETURN(const VariantId variant, ChooseVariant(options.variant));
+  const bool has_image = !options.weights_cache.empty() && variant != kRefVariant;
+  DI_ASSIGN_OR_RETURN(
+      const PlacementOptions placement,
+      ParsePlacement(options.experts, options.engram, options.expert_cache_bytes, has_image));
   if (options.num_threads < 0) {
     return InvalidArgument("num_threads: found ", options.num_threads, ", expected at least 0");
   }
@@ -86,7 +99,7 @@ StatusOr<std::unique_ptr<LoadedEngine>> LoadedEngine::Load(const EngineOptions& 
   const ModelConfig& config = engine->config();
   DI_ASSIGN_OR_RETURN(engine->limits_, MakeLimits(options, config));
   DI_RETURN_IF_ERROR(engine->LoadTokens(disk, options));
-  DI_RETURN_IF_ERROR(engine->PackWeights(options, disk, variant));
+  DI_RETURN_IF_ERROR(engine->LoadWeights(options, placement, disk, variant));
   DI_RETURN_IF_ERROR(engine->MakeModel(disk, variant));
   DI_RETURN_IF_ERROR(engine->MakePages(options));
   engine->info_ = {.model_directory = directory,
@@ -128,15 +141,23 @@ Status LoadedEngine::LoadTokens(Disk& disk, const EngineOptions& options) {
   return OkStatus();
 }
 
-Status LoadedEngine::PackWeights(const EngineOptions& options, Disk& disk, VariantId variant) {
-  if (variant == kRefVariant) return OkStatus();
-  DI_ASSIGN_OR_RETURN(packed_,
-                      PackedWeights::Load(*checkpoint_, {.pool = threads_.get(),
-                                                         .progress = options.progress,
-                                                         .scan = options.scan_weights,
-                                                         .cache_directory = options.weights_cache,
-                                                         .disk = &disk}));
-  load_times_.weights = packed_->times();
+Status LoadedEngine::LoadWeights(const EngineOptions& options, PlacementOptions placement,
+                                 Disk& disk, VariantId variant) {
+  if (variant != kRefVariant) {
+    auto packed =
+        PackedWeights::Load(*checkpoint_, {.pool = threads_.get(),
+                                           .progress = options.progress,
+                                           .scan = options.scan_weights,
+                                           .cache_directory = options.weights_cache,
+                                           .disk = &disk,
+                                           .keep_experts = placement.experts == WeightPlace::kRam});
+    if (!packed.ok()) return WithAdvice(packed.status(), placement);
+    packed_ = *std::move(packed);
+    load_times_.weights = packed_->times();
+  }
+  placement.progress = options.progress;
+  DI_ASSIGN_OR_RETURN(placed_, PlacedWeights::Place(disk, *checkpoint_, packed_.get(), placement));
+  LogInfo(placed_->Description());
   return OkStatus();
 }
 
@@ -150,8 +171,10 @@ Status LoadedEngine::MakeModel(Disk& disk, VariantId variant) {
                                            .pad_id = config().engram_pad_token_id}));
   }
   model_ = std::make_unique<Model>(
-      config(), packed_ != nullptr ? packed_->weights() : checkpoint_->weights(),
-      std::move(classes), ModelOptions{.backend = {.variant = variant, .threads = threads_.get()}});
+      config(), placed_->weights(), std::move(classes),
+      ModelOptions{.backend = {.variant = variant, .threads = threads_.get()},
+                   .engram_source = placed_->engram_source(),
+                   .expert_source = placed_->expert_source()});
   return OkStatus();
 }
 

@@ -20,6 +20,7 @@
 #include "model/checkpoint.h"
 #include "model/model.h"
 #include "model/packed_weights.h"
+#include "model/placed_weights.h"
 #include "tokens/conversation.h"
 #include "tokens/prompt_texts.h"
 #include "tokens/tokenizer.h"
@@ -56,6 +57,8 @@ class LoadedEngine {
   int64_t weight_bytes() const { return checkpoint_->census().total.num_bytes; }
   EngineCore& core() { return *core_; }
 
+  const PlacedWeights& placed_weights() const { return *placed_; }
+
   // As Engine::EncodeText and Engine::Decode.
   StatusOr<std::vector<int32_t>> EncodeText(std::string_view text) const;
   StatusOr<std::string> Decode(const std::vector<int32_t>& ids) const;
@@ -66,7 +69,8 @@ class LoadedEngine {
  private:
   LoadedEngine() = default;
   Status LoadTokens(Disk& disk, const EngineOptions& options);
-  Status PackWeights(const EngineOptions& options, Disk& disk, VariantId variant);
+  Status LoadWeights(const EngineOptions& options, PlacementOptions placement, Disk& disk,
+                     VariantId variant);
   Status MakeModel(Disk& disk, VariantId variant);
   Status MakePages(const EngineOptions& options);
   Status NeedTokenizer() const;
@@ -77,6 +81,7 @@ class LoadedEngine {
   std::unique_ptr<ThreadPool> threads_;
   std::unique_ptr<Checkpoint> checkpoint_;
   std::unique_ptr<PackedWeights> packed_;  // none for the oracle
+  std::unique_ptr<PlacedWeights> placed_;
   std::unique_ptr<Tokenizer> tokenizer_;
   std::optional<StatusOr<PromptTexts>> prompt_texts_;  // with a tokenizer; an error: why no chat
   std::unique_ptr<Model> model_;

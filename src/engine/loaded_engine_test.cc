@@ -107,6 +107,63 @@ TEST(LoadedEngine, AnyChunkSizeGivesTheSame) {
   }
 }
 
+constexpr int64_t kFewExperts = 100'000;  // bytes: four or so of the 84
+
+std::vector<int32_t> Answer(LoadedEngine& engine) {
+  const RequestId id = Submit(engine, {.prompt_ids = Prompt(30, 4), .max_tokens = 8, .seed = 5});
+  Answers answers = RunAll(engine.core());
+  EXPECT_FALSE(answers.Of(id).failure) << answers.Of(id).failure->message;
+  return answers.Of(id).ids;
+}
+
+TEST(LoadedEngine, WeightsInAnyPlaceGiveTheSame) {
+  const std::vector<int32_t> expected = Answer(*Load());
+  for (const char* const experts : {"ram", "mmap", "disk"}) {
+    for (const char* const engram : {"ram", "mmap", "disk"}) {
+      const bool disk = experts == std::string_view("disk");
+      const auto engine = Load({.weights_cache = "/places",
+                                .experts = experts,
+                                .engram = engram,
+                                .expert_cache_bytes = disk ? kFewExperts : 0});
+      ASSERT_NE(engine, nullptr);
+      EXPECT_EQ(Answer(*engine), expected) << experts << " " << engram;
+      if (!disk) continue;
+      EXPECT_LE(engine->placed_weights().expert_source()->memory_bytes(), kFewExperts);
+      EXPECT_GT(engine->placed_weights().expert_source()->counts().read, 0);
+    }
+  }
+}
+
+TEST(LoadedEngine, PlacesThatCannotWorkAreNamed) {
+  EXPECT_EQ(LoadError({.experts = "disk"}),
+            "experts: disk reads packed weights from a file; give a directory for it "
+            "(--weights-cache DIR) and a variant other than ref");
+  EXPECT_EQ(LoadError({.variant = "ref", .weights_cache = "/places", .experts = "mmap"}),
+            "experts: mmap reads packed weights from a file; give a directory for it "
+            "(--weights-cache DIR) and a variant other than ref");
+  EXPECT_EQ(LoadError({.engram = "tape"}), "engram: found \"tape\", expected ram, mmap or disk");
+}
+
+// A disk that fails for a while ends the requests of that while, with what the disk said.
+TEST(LoadedEngine, AnExpertThatCannotBeReadEndsItsRequestsOnly) {
+  const auto engine =
+      Load({.weights_cache = "/places", .experts = "disk", .expert_cache_bytes = kFewExperts});
+  ASSERT_NE(engine, nullptr);
+  const std::vector<int32_t> expected = Answer(*engine);
+  const std::string path = "/places/" + TinyDisk().List("/places")->front();
+  // An expert of some layer in the middle: of 30 tokens some choose it.
+  TinyDisk().FailReadsAt(path, TinyDisk().OpenRead(path).value()->size() / 2);
+  const RequestId id = Submit(*engine, {.prompt_ids = Prompt(30, 4), .max_tokens = 8, .seed = 5});
+  Answers answers = RunAll(engine->core());
+  TinyDisk().FailReadsAt(path, -1);
+  ASSERT_TRUE(answers.Of(id).failure);
+  const std::string& message = answers.Of(id).failure->message;
+  EXPECT_TRUE(message.starts_with("experts of block ")) << message;
+  EXPECT_TRUE(message.ends_with(": " + path + ": cannot read: Input/output error")) << message;
+  EXPECT_EQ(engine->pages().num_free(), engine->pages().num_pages());
+  EXPECT_EQ(Answer(*engine), expected);
+}
+
 TEST(LoadedEngine, PromptLogprobsEqualThoseOfTeacherForcing) {
   const auto engine = Load();
   ASSERT_NE(engine, nullptr);

@@ -20,9 +20,10 @@ TestModel::TestModel(const std::string& name, VariantId variant, int num_threads
   model_ = MakeModel(nullptr, nullptr);
 }
 
-std::unique_ptr<Model> TestModel::MakeModel(EngramSource* engram, ExpertSource* experts) {
+std::unique_ptr<Model> TestModel::MakeModel(const ModelWeights& weights, EngramSource* engram,
+                                            ExpertSource* experts) {
   return std::make_unique<Model>(
-      checkpoint_->config(), packed_->weights(), classes_,
+      checkpoint_->config(), weights, classes_,
       ModelOptions{.backend = {.variant = variant_, .threads = &threads_},
                    .engram_source = engram,
                    .expert_source = experts});
@@ -59,6 +60,26 @@ std::vector<float> TestSequence::RunInChunks(const std::vector<int32_t>& sizes) 
     all.insert(all.end(), part.begin(), part.end());
     begin = end;
   }
+  return all;
+}
+
+std::vector<float> RunEverything(Model& model) {
+  constexpr int32_t kPrompt = 40, kSteps = 3;
+  TestSequence sequence(model, TestTokens(kPrompt + kSteps, model.config().vocab_size, 9));
+  std::vector<float> all;
+  const auto append = [&](std::span<const float> part) {
+    all.insert(all.end(), part.begin(), part.end());
+  };
+  for (const auto& [begin, end] : {std::pair{0, 7}, {7, 39}, {39, 40}}) {
+    append(sequence.Run(begin, end));
+  }
+  for (int32_t p = kPrompt; p < kPrompt + kSteps; ++p) append(sequence.Run(p, p + 1));
+  const DraftRequest request = {&sequence.kv(), 17, kPrompt + kSteps};
+  const auto record = [&](int32_t, int32_t, std::span<const float> logits) {
+    append(logits);
+    return 5;
+  };
+  CHECK(model.Propose(std::span(&request, 1), record).ok());
   return all;
 }
 

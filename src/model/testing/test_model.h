@@ -12,6 +12,7 @@
 #include "model/checkpoint.h"
 #include "model/model.h"
 #include "model/packed_weights.h"
+#include "model/placed_weights.h"
 
 namespace deepinfer {
 
@@ -22,13 +23,22 @@ class TestModel {
 
   Model& model() { return *model_; }
   // Another model over the same weights, with this one's variant and threads.
-  std::unique_ptr<Model> MakeModel(EngramSource* engram, ExpertSource* experts);
+  std::unique_ptr<Model> MakeModel(EngramSource* engram, ExpertSource* experts) {
+    return MakeModel(packed_->weights(), engram, experts);
+  }
+  // The same with weights in other places.
+  std::unique_ptr<Model> MakeModel(const PlacedWeights& placed) {
+    return MakeModel(placed.weights(), placed.engram_source(), placed.expert_source());
+  }
   SimulatedDisk& disk() { return disk_; }
   const Checkpoint& checkpoint() const { return *checkpoint_; }
   const ModelWeights& weights() const { return packed_->weights(); }
   const ModelConfig& config() const { return checkpoint_->config(); }
 
  private:
+  std::unique_ptr<Model> MakeModel(const ModelWeights& weights, EngramSource* engram,
+                                   ExpertSource* experts);
+
   SimulatedDisk disk_;
   ThreadPool threads_;
   const VariantId variant_;
@@ -60,6 +70,10 @@ class TestSequence {
   std::unique_ptr<PagePool> pool_;
   std::unique_ptr<SequenceKv> kv_;
 };
+
+// Logits of a prompt in chunks, of three decode steps, and of the draft after them: all rows of
+// all. Requires: no failure.
+std::vector<float> RunEverything(Model& model);
 
 // `count` token ids below `vocab`, the first one BOS, from a fixed generator.
 std::vector<int32_t> TestTokens(int32_t count, int32_t vocab, uint64_t seed);

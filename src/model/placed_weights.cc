@@ -1,0 +1,146 @@
+#include "model/placed_weights.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "base/check.h"
+#include "base/large_block.h"
+#include "base/progress.h"
+#include "model/expert_cache.h"
+#include "model/mapped_experts.h"
+
+namespace deepinfer {
+namespace {
+
+// "experts " + this.
+std::string_view Where(WeightPlace place) {
+  return place == WeightPlace::kRam    ? "in memory"
+         : place == WeightPlace::kMmap ? "in a mapped file"
+                                       : "on disk";
+}
+
+}  // namespace
+
+std::vector<StoredEngramTable> FindEngramTables(const Checkpoint& checkpoint) {
+  const auto place = [&](const uint8_t* data) {
+    const ScanItem& item = checkpoint.items()[checkpoint.ItemAt(data)];
+    return FilePlace{item.source, item.offset};
+  };
+  std::vector<StoredEngramTable> tables;
+  for (const int32_t layer : checkpoint.config().engram_layer_ids) {
+    const EngramTable& view = checkpoint.weights().layers[static_cast<size_t>(layer)].engram.table;
+    tables.push_back({view, place(view.data), place(view.scale)});
+  }
+  return tables;
+}
+
+StatusOr<PlacementOptions> ParsePlacement(std::string_view experts, std::string_view engram,
+                                          int64_t expert_cache_bytes, bool has_image) {
+  PlacementOptions options{.expert_cache_bytes = expert_cache_bytes};
+  DI_ASSIGN_OR_RETURN(options.experts, ParseWeightPlace("experts", experts));
+  DI_ASSIGN_OR_RETURN(options.engram, ParseWeightPlace("engram", engram));
+  if (options.experts != WeightPlace::kRam && !has_image) {
+    return FailedPrecondition("experts: ", experts,
+                              " reads packed weights from a file; give a directory for it "
+                              "(--weights-cache DIR) and a variant other than ref");
+  }
+  if (expert_cache_bytes != 0 && options.experts != WeightPlace::kDisk) {
+    return InvalidArgument("expert_cache: found ", expert_cache_bytes, " bytes with experts ",
+                           experts, ", expected none: only experts of disk have a cache");
+  }
+  return options;
+}
+
+StatusOr<int32_t> NumExpertSlots(int64_t wanted_bytes, int64_t free_bytes, int64_t slot_bytes,
+                                 int64_t num_experts, int32_t num_experts_per_tok) {
+  const int64_t least = std::min<int64_t>(num_experts_per_tok + 2, num_experts);
+  if (wanted_bytes != 0 && wanted_bytes < least * slot_bytes) {
+    return InvalidArgument("expert_cache: found ", wanted_bytes, " bytes, expected at least ",
+                           least * slot_bytes, ", the experts of one token and two more");
+  }
+  const int64_t bytes = wanted_bytes != 0 ? wanted_bytes : free_bytes / 4;
+  return static_cast<int32_t>(std::clamp(bytes / slot_bytes, least, num_experts));
+}
+
+StatusOr<std::unique_ptr<PlacedWeights>> PlacedWeights::Place(Disk& disk,
+                                                              const Checkpoint& checkpoint,
+                                                              const PackedWeights* packed,
+                                                              const PlacementOptions& options) {
+  std::unique_ptr<PlacedWeights> placed(
+      new PlacedWeights(packed != nullptr ? packed->weights() : checkpoint.weights()));
+  placed->options_ = options;
+  if (packed != nullptr) placed->packed_bytes_ = packed->num_bytes();
+  if (options.experts != WeightPlace::kRam) {
+    CHECK(packed != nullptr && packed->image_file().has_value());
+    DI_ASSIGN_OR_RETURN(placed->image_, disk.OpenRead(packed->image_file()->path));
+    const int64_t offset = packed->image_file()->image_offset;
+    DI_RETURN_IF_ERROR(options.experts == WeightPlace::kMmap
+                           ? placed->MapExperts(packed->layout(), offset)
+                           : placed->CacheExperts(checkpoint.config(), packed->layout(), offset,
+                                                  options.expert_cache_bytes));
+  }
+  DI_ASSIGN_OR_RETURN(
+      placed->engram_,
+      MakeEngramSource(options.engram, FindEngramTables(checkpoint), options.progress));
+  return placed;
+}
+
+Status PlacedWeights::MapExperts(const PackedLayout& layout, int64_t image_offset) {
+  DI_ASSIGN_OR_RETURN(const std::span<const uint8_t> file, image_->Map());
+  const uint8_t* const image = file.data() + image_offset;
+  const auto place = [&](BlockWeights& block, int32_t index) {
+    for (int32_t e = 0; e < std::ssize(block.experts); ++e) {
+      ExpertWeights& expert = block.experts[static_cast<size_t>(e)];
+      const auto parts = layout.ExpertParts(index, e);
+      Matrix* const matrices[] = {&expert.w1, &expert.w3, &expert.w2};
+      for (size_t i = 0; i < parts.size(); ++i) {
+        if (matrices[i]->usual_scales) matrices[i]->panels = image + parts[i].offset;
+      }
+    }
+  };
+  int32_t index = 0;
+  for (BlockWeights& block : weights_.layers) place(block, index++);
+  for (BlockWeights& block : weights_.mtp) place(block, index++);
+  experts_ = MakeMappedExperts(weights_);
+  return OkStatus();
+}
+
+Status PlacedWeights::CacheExperts(const ModelConfig& config, const PackedLayout& layout,
+                                   int64_t image_offset, int64_t cache_bytes) {
+  const ExpertTotals totals = CountExperts(weights_, layout);
+  const int32_t topk = std::max(config.num_experts_per_tok, config.dspark_num_experts_per_tok);
+  DI_ASSIGN_OR_RETURN(const int32_t num_slots,
+                      NumExpertSlots(cache_bytes, AvailableMemoryBytes(), totals.slot_bytes,
+                                     totals.num_experts, topk));
+  DI_ASSIGN_OR_RETURN(
+      experts_, ExpertCache::Create(weights_, layout, {image_.get(), image_offset}, num_slots));
+  return OkStatus();
+}
+
+std::string PlacedWeights::Description() const {
+  const auto text = [](int64_t bytes) { return BytesText(static_cast<double>(bytes)); };
+  std::string line = StrCat("weights: experts ", Where(options_.experts));
+  if (options_.experts == WeightPlace::kDisk) {
+    line += StrCat(" (", experts_->capacity(), " of them in ", text(experts_->memory_bytes()),
+                   " of memory)");
+  }
+  line += StrCat(", engram tables ", Where(options_.engram));
+  if (options_.engram == WeightPlace::kRam)
+    line += StrCat(" (", text(engram_->memory_bytes()), ")");
+  return StrCat(line, ", packed in memory: ", text(packed_bytes_));
+}
+
+std::string PlacedWeights::CountsText() const {
+  const auto text = [](int64_t bytes) { return BytesText(static_cast<double>(bytes)); };
+  std::string line = "weights:";
+  if (experts_ != nullptr) {
+    const ExpertCounts& counts = experts_->counts();
+    line += StrCat(" ", counts.fetched, " experts used, ", counts.read, " read (hit rate ",
+                   counts.hit_rate(), ", ", text(counts.bytes_read), "),");
+  }
+  const EngramCounts& counts = engram_->counts();
+  return StrCat(line, " ", counts.rows, " engram rows used, ", counts.rows_read, " read (",
+                text(counts.bytes_read), "), ", counts.ranges_advised, " ranges asked for");
+}
+
+}  // namespace deepinfer
