@@ -175,8 +175,11 @@ class PackedLoader {
     std::vector<int32_t> there;
     for (int32_t i = 0; i < std::ssize(pieces_); ++i) {
       const PackedPiece& piece = pieces_[static_cast<size_t>(i)];
-      // A piece that nobody needs in memory is believed; who reads it later checks it.
       if (!cache_->Has(i)) continue;
+      if (cache_->was_complete() && !InMemory(piece)) {  // believed: reading it all would take long
+        AddUnusual(piece, cache_->NumUnusual(i), &findings_);
+        continue;
+      }
       there.push_back(i);
       total_bytes_ += piece.range.bytes;
     }
@@ -202,16 +205,16 @@ class PackedLoader {
     done_bytes_ += piece.range.bytes;
     if (!num_unusual.ok()) return false;
     out_cache_bytes_ += piece.range.bytes;
-    AddUnusual(piece, *num_unusual, worker);
+    AddUnusual(piece, *num_unusual, &worker.findings);
     return true;
   }
 
   // What was found in the scales when the piece was packed.
-  void AddUnusual(const PackedPiece& piece, uint32_t num_unusual, Worker& worker) {
+  void AddUnusual(const PackedPiece& piece, uint32_t num_unusual, std::vector<Finding>* findings) {
     if (num_unusual == 0) return;
-    worker.findings.push_back({sources_[static_cast<size_t>(piece.entry)].scales,
-                               piece.first_panel,
-                               {.num_unusual = num_unusual}});
+    findings->push_back({sources_[static_cast<size_t>(piece.entry)].scales,
+                         piece.first_panel,
+                         {.num_unusual = num_unusual}});
   }
 
   Status ReadSource() {

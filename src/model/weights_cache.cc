@@ -175,7 +175,7 @@ Status WeightsCache::OpenWriter() {
   std::lock_guard lock(mutex_);
   if (writer_ != nullptr || given_up_) return OkStatus();
   DI_ASSIGN_OR_RETURN(writer_, disk_.OpenUpdate(path_));
-  return OkStatus();
+  return writer_->Reserve(image_offset_ + image_bytes_);  // it may have been cut short
 }
 
 Status WeightsCache::WritePiece(int32_t piece, std::span<const uint8_t> bytes,

@@ -53,6 +53,9 @@ class WeightsCache {
   // Reads a piece; out: its bytes rounded up to kPackedAlign, so aligned. Returns the number of its
   // unusual scale bytes. Errors: kDataLoss for damage; then Has() is false. Requires: Has(piece).
   StatusOr<uint32_t> Read(int32_t piece, std::span<uint8_t> out);
+  uint32_t NumUnusual(int32_t piece) const {
+    return records_[static_cast<size_t>(piece)].num_unusual;
+  }
   // Adds a piece, of its exact bytes. After the first failure the cache is given up: what is
   // incomplete is removed and later calls do nothing.
   // Errors: as Disk, once.
