@@ -286,6 +286,11 @@ StatusOr<std::string> Disk::ReadText(const std::string& path, int64_t limit_byte
   std::string text(static_cast<size_t>(file->size()), '\0');
   DI_RETURN_IF_ERROR(
       file->ReadAt(0, std::span(reinterpret_cast<uint8_t*>(text.data()), text.size())));
+  if (!text.empty()) return text;
+  // What the system writes while it is read (/proc, control groups) has text although no size.
+  for (uint8_t byte; std::ssize(text) < limit_bytes; text += static_cast<char>(byte)) {
+    if (!file->ReadAt(std::ssize(text), {&byte, 1}).ok()) break;
+  }
   return text;
 }
 

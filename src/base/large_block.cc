@@ -3,7 +3,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <cstdio>
+#include <algorithm>
+#include <charconv>
+#include <limits>
+#include <string>
 #include <utility>
 
 #include "base/check.h"
@@ -47,16 +50,22 @@ void AskForPages(std::span<const uint8_t> bytes) {
   ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_WILLNEED);
 }
 
-int64_t AvailableMemoryBytes() {
-  std::FILE* const file = std::fopen("/proc/meminfo", "re");
-  if (file == nullptr) return 0;
-  long long kilobytes = 0;
-  char line[128];
-  while (std::fgets(line, sizeof line, file) != nullptr &&
-         std::sscanf(line, "MemAvailable: %lld kB", &kilobytes) != 1) {
-  }
-  std::fclose(file);
-  return kilobytes * 1024;
+int64_t AvailableMemoryBytes(Disk& disk) {
+  // The number after `label`, or `none` where there is no such file, label or number.
+  const auto number = [&](const std::string& path, std::string_view label, int64_t none) {
+    const StatusOr<std::string> text = disk.ReadText(path);
+    const size_t at = text.ok() ? text->find(label) : std::string::npos;
+    if (at == std::string::npos) return none;
+    const size_t first = text->find_first_not_of(' ', at + label.size());
+    if (first == std::string::npos) return none;
+    int64_t value = none;
+    std::from_chars(text->data() + first, text->data() + text->size(), value);
+    return value;
+  };
+  constexpr int64_t kNoLimit = std::numeric_limits<int64_t>::max();
+  return std::min({number("/proc/meminfo", "MemAvailable:", 0) * 1024,
+                   number("/sys/fs/cgroup/memory.max", "", kNoLimit),
+                   number("/sys/fs/cgroup/memory/memory.limit_in_bytes", "", kNoLimit)});
 }
 
 }  // namespace deepinfer

@@ -5,6 +5,7 @@
 #include <span>
 #include <string_view>
 
+#include "base/disk.h"
 #include "base/status.h"
 
 namespace deepinfer {
@@ -32,7 +33,8 @@ class LargeBlock {
 // them. A wish: nothing happens for memory that is no mapping.
 void AskForPages(std::span<const uint8_t> bytes);
 
-// Memory that the system says new programs can have without swapping; 0 if it does not say.
-int64_t AvailableMemoryBytes();
+// Memory that this process can have by what the system says (/proc/meminfo, the limits of its
+// control group); 0 if it says nothing.
+int64_t AvailableMemoryBytes(Disk& disk);
 
 }  // namespace deepinfer

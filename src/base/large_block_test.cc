@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "base/simulated_disk.h"
+
 namespace deepinfer {
 namespace {
 
@@ -33,7 +35,23 @@ TEST(LargeBlock, WishesChangeNothing) {
   AskForPages({block.data() + 4999, 3});
   AskForPages({});
   EXPECT_EQ(block.data()[5000], 1);
-  EXPECT_GT(AvailableMemoryBytes(), 0);
+}
+
+TEST(LargeBlock, AvailableMemoryIsTheLeastThatTheSystemNames) {
+  EXPECT_GT(AvailableMemoryBytes(RealDisk()), 0);
+  SimulatedDisk disk;
+  EXPECT_EQ(AvailableMemoryBytes(disk), 0);
+  const auto write = [&](const std::string& path, const std::string& text) {
+    ASSERT_TRUE(disk.WriteText(path, text).ok());
+  };
+  write("/proc/meminfo", "MemTotal:  90000 kB\nMemAvailable:    5000 kB\n");
+  EXPECT_EQ(AvailableMemoryBytes(disk), 5000 * 1024);
+  write("/sys/fs/cgroup/memory.max", "max\n");
+  EXPECT_EQ(AvailableMemoryBytes(disk), 5000 * 1024);
+  write("/sys/fs/cgroup/memory.max", "4096000\n");
+  EXPECT_EQ(AvailableMemoryBytes(disk), 4096000);
+  write("/sys/fs/cgroup/memory/memory.limit_in_bytes", "1000\n");
+  EXPECT_EQ(AvailableMemoryBytes(disk), 1000);
 }
 
 }  // namespace

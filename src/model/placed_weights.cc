@@ -77,7 +77,7 @@ StatusOr<std::unique_ptr<PlacedWeights>> PlacedWeights::Place(Disk& disk,
     DI_RETURN_IF_ERROR(options.experts == WeightPlace::kMmap
                            ? placed->MapExperts(packed->layout(), offset)
                            : placed->CacheExperts(checkpoint.config(), packed->layout(), offset,
-                                                  options.expert_cache_bytes));
+                                                  AvailableMemoryBytes(disk)));
   }
   DI_ASSIGN_OR_RETURN(
       placed->engram_,
@@ -106,11 +106,11 @@ Status PlacedWeights::MapExperts(const PackedLayout& layout, int64_t image_offse
 }
 
 Status PlacedWeights::CacheExperts(const ModelConfig& config, const PackedLayout& layout,
-                                   int64_t image_offset, int64_t cache_bytes) {
+                                   int64_t image_offset, int64_t free_bytes) {
   const ExpertTotals totals = CountExperts(weights_, layout);
   const int32_t topk = std::max(config.num_experts_per_tok, config.dspark_num_experts_per_tok);
   DI_ASSIGN_OR_RETURN(const int32_t num_slots,
-                      NumExpertSlots(cache_bytes, AvailableMemoryBytes(), totals.slot_bytes,
+                      NumExpertSlots(options_.expert_cache_bytes, free_bytes, totals.slot_bytes,
                                      totals.num_experts, topk));
   DI_ASSIGN_OR_RETURN(
       experts_, ExpertCache::Create(weights_, layout, {image_.get(), image_offset}, num_slots));

@@ -57,7 +57,7 @@ class PlacedWeights {
   explicit PlacedWeights(const ModelWeights& weights) : weights_(weights) {}
   Status MapExperts(const PackedLayout& layout, int64_t image_offset);
   Status CacheExperts(const ModelConfig& config, const PackedLayout& layout, int64_t image_offset,
-                      int64_t cache_bytes);
+                      int64_t free_bytes);
 
   ModelWeights weights_;
   PlacementOptions options_;
