@@ -151,6 +151,30 @@ TEST_P(ExpertsInPanels, RowsDoNotDependOnTheBatchOrTheGrouping) {
       GetParam());
 }
 
+// Both K of the model's experts; the other side of the matrices is cut, on which no sum depends.
+TEST_P(ExpertsInPanels, PassTheProtocolAtTheModelsWidths) {
+  struct Size {
+    int32_t dim, inner;
+  };
+  for (const Size size : {Size{5120, 96}, Size{96, 2304}}) {
+    for (const DataKind kind : kAllDataKinds) {
+      SCOPED_TRACE(size.dim * 10 + static_cast<int>(kind));
+      Layer layer = MakeLayer(kind, 6, size.dim, size.inner, 2);
+      Pack(layer);
+      const Rows rows = MakeRows(kind, layer, kMostRows);
+      const std::vector<bf16> got = ExpectBatchInvariant<bf16>(
+          kMostRows, 2 * size.dim,
+          [&](const Backend& b, int32_t begin, int32_t count, bf16* y) {
+            RunRows(b, layer, rows, begin, count, y);
+          },
+          GetParam());
+      Guarded<bf16> ref(9 * 2 * size.dim);
+      RunRows(kRef, layer, rows, 0, 9, ref.data());
+      EXPECT_LT(Compare(got.data(), ref.data(), ref.size()).rel_l2, 2e-3);
+    }
+  }
+}
+
 TEST_P(ExpertsInPanels, OneWithoutPanelsTakesAllToThePlainForm) {
   Layer layer = MakeLayer(DataKind::kNormal, 4, 64, 32, 2);
   Pack(layer);
