@@ -20,6 +20,7 @@ namespace {
 
 // Of the image: what a thread packs before it turns to the next. Part of the cache's format.
 constexpr int64_t kPieceBytes = int64_t{1} << 20;
+constexpr int64_t kRunBytes = int64_t{4} << 20;  // of the cache that are read together
 // Smaller reads go through the system's cache: what it reads ahead is what comes next.
 constexpr int64_t kSmallRead = int64_t{64} << 10;
 
@@ -170,23 +171,42 @@ class PackedLoader {
 
   bool InMemory(const PackedPiece& piece) const { return piece.range.offset < out_.num_bytes(); }
 
-  Status ReadCache() {
-    if (cache_ == nullptr) return OkStatus();
-    std::vector<int32_t> there;
+  // Pieces [first, end) of the cache, side by side.
+  struct CachedRun {
+    int32_t first, end;
+  };
+
+  // What the cache has and memory needs. A piece that stays in a whole cache is believed: to look
+  // at all of them would take as long as loading them.
+  std::vector<CachedRun> CachedRuns() {
+    std::vector<CachedRun> runs;
+    int64_t run_begin = 0;
     for (int32_t i = 0; i < std::ssize(pieces_); ++i) {
       const PackedPiece& piece = pieces_[static_cast<size_t>(i)];
       if (!cache_->Has(i)) continue;
-      if (cache_->was_complete() && !InMemory(piece)) {  // believed: reading it all would take long
-        AddUnusual(piece, cache_->NumUnusual(i), &findings_);
+      if (cache_->was_complete() && !InMemory(piece)) {
+        AddUnusual(i, &findings_);
         continue;
       }
-      there.push_back(i);
       total_bytes_ += piece.range.bytes;
+      const bool joins = !runs.empty() && runs.back().end == i &&
+                         piece.range.end() - run_begin <= kRunBytes &&
+                         InMemory(piece) == InMemory(pieces_[static_cast<size_t>(i) - 1]);
+      if (!joins) {
+        runs.push_back({i, i});
+        run_begin = piece.range.offset;
+      }
+      runs.back().end = i + 1;
     }
+    return runs;
+  }
+
+  Status ReadCache() {
+    if (cache_ == nullptr) return OkStatus();
+    const std::vector<CachedRun> runs = CachedRuns();
     std::atomic<int64_t> num_damaged{0};
-    DI_RETURN_IF_ERROR(ForEach(std::ssize(there), [&](int64_t i, Worker& worker) {
-      const int32_t index = there[static_cast<size_t>(i)];
-      num_damaged += !ReadCached(index, worker);
+    DI_RETURN_IF_ERROR(ForEach(std::ssize(runs), [&](int64_t i, Worker& worker) {
+      num_damaged += ReadRun(runs[static_cast<size_t>(i)], worker);
       return OkStatus();
     }));
     if (num_damaged == 0) return OkStatus();
@@ -196,22 +216,35 @@ class PackedLoader {
     return OkStatus();
   }
 
-  bool ReadCached(int32_t index, Worker& worker) {
-    const PackedPiece& piece = pieces_[static_cast<size_t>(index)];
-    const int64_t bytes = RoundUp(piece.range.bytes);
-    uint8_t* const to =
-        InMemory(piece) ? out_.memory_.data() + piece.range.offset : worker.panels.Get(bytes);
-    const StatusOr<uint32_t> num_unusual = cache_->Read(index, {to, static_cast<size_t>(bytes)});
-    done_bytes_ += piece.range.bytes;
-    if (!num_unusual.ok()) return false;
-    out_cache_bytes_ += piece.range.bytes;
-    AddUnusual(piece, *num_unusual, &worker.findings);
-    return true;
+  // Returns how many of its pieces are damaged.
+  int64_t ReadRun(const CachedRun& run, Worker& worker) {
+    const PackedRange& first = pieces_[static_cast<size_t>(run.first)].range;
+    const PackedRange& last = pieces_[static_cast<size_t>(run.end) - 1].range;
+    const PackedRange range = {first.offset, RoundUp(last.end()) - first.offset};
+    uint8_t* const to = range.offset < out_.num_bytes() ? out_.memory_.data() + range.offset
+                                                        : worker.panels.Get(range.bytes);
+    const bool was_read = cache_->Read(range, {to, static_cast<size_t>(range.bytes)}).ok();
+    int64_t num_damaged = 0;
+    for (int32_t i = run.first; i < run.end; ++i) {
+      const PackedRange& piece = pieces_[static_cast<size_t>(i)].range;
+      const uint8_t* const bytes = to + piece.offset - range.offset;
+      if (!was_read) cache_->Forget(i);
+      const bool good = was_read && cache_->Check(i, {bytes, static_cast<size_t>(piece.bytes)});
+      if (good) {
+        cache_bytes_ += piece.bytes;
+        AddUnusual(i, &worker.findings);
+      }
+      num_damaged += !good;
+      done_bytes_ += piece.bytes;
+    }
+    return num_damaged;
   }
 
   // What was found in the scales when the piece was packed.
-  void AddUnusual(const PackedPiece& piece, uint32_t num_unusual, std::vector<Finding>* findings) {
+  void AddUnusual(int32_t index, std::vector<Finding>* findings) {
+    const uint32_t num_unusual = cache_->NumUnusual(index);
     if (num_unusual == 0) return;
+    const PackedPiece& piece = pieces_[static_cast<size_t>(index)];
     findings->push_back({sources_[static_cast<size_t>(piece.entry)].scales,
                          piece.first_panel,
                          {.num_unusual = num_unusual}});
@@ -234,7 +267,7 @@ class PackedLoader {
       for (const LoadPiece& piece : group.pieces) {
         DI_RETURN_IF_ERROR(TakePiece(piece, buffer, worker));
       }
-      out_source_bytes_ += group.source_bytes;
+      source_bytes_ += group.source_bytes;
       done_bytes_ += group.source_bytes;
       return OkStatus();
     });
@@ -307,8 +340,8 @@ class PackedLoader {
                   MADV_DONTNEED);
       }
     }
-    out_.times_.cache_bytes = out_cache_bytes_;
-    out_.times_.source_bytes = out_source_bytes_;
+    out_.times_.cache_bytes = cache_bytes_;
+    out_.times_.source_bytes = source_bytes_;
     return OkStatus();
   }
 
@@ -321,7 +354,7 @@ class PackedLoader {
   std::unique_ptr<WeightsCache> cache_;
   std::vector<Finding> findings_;
   std::atomic<bool> is_damaged_{false};
-  std::atomic<int64_t> done_bytes_{0}, out_cache_bytes_{0}, out_source_bytes_{0};
+  std::atomic<int64_t> done_bytes_{0}, cache_bytes_{0}, source_bytes_{0};
   int64_t total_bytes_ = 0;
 };
 

@@ -233,8 +233,8 @@ TEST_F(PackedWeightsTest, DamageCostsThePieceAndIsRepaired) {
   const Case cases[] = {{"a weight", image + entries[40].offset + 77},
                         {"the last weight", image + entries.back().end() - 1},
                         {"a checksum", kPackedAlign + 16 * 3},
-                        {"a state", kPackedAlign + 16 * 4 + 8},
-                        {"a count of unusual scales", kPackedAlign + 16 * 5 + 12}};
+                        {"a count of unusual scales", kPackedAlign + 16 * 4 + 8},
+                        {"a seal", kPackedAlign + 16 * 5 + 12}};
   for (const auto& [what, offset] : cases) {
     SCOPED_TRACE(what);
     const std::string text = tiny_.disk.ReadText(CachePath()).value();

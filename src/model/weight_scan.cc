@@ -1,7 +1,6 @@
 #include "model/weight_scan.h"
 
-#include <atomic>
-#include <bit>
+#include <algorithm>
 #include <cstring>
 
 #include "base/check.h"
@@ -19,39 +18,44 @@ struct Chunk {
   int64_t begin, end;  // bytes of the item
 };
 
+// The first loops below are plain maxima and minima, which compilers turn into vectors; only what
+// they find fault with is looked at byte by byte.
+
 // The first word with all exponent bits set: infinity or NaN. Any alignment.
 template <typename Word>
 int64_t FirstNonFinite(std::span<const uint8_t> bytes, Word exponent_mask) {
-  bool any = false;
   const size_t count = bytes.size() / sizeof(Word);
-  for (size_t i = 0; i < count; ++i) {
+  const auto exponent = [&](size_t i) {
     Word word;
     std::memcpy(&word, bytes.data() + i * sizeof(Word), sizeof(Word));
-    any |= (word & exponent_mask) == exponent_mask;
-  }
-  if (!any) return kNone;
-  for (size_t i = 0; i < count; ++i) {
-    Word word;
-    std::memcpy(&word, bytes.data() + i * sizeof(Word), sizeof(Word));
-    if ((word & exponent_mask) == exponent_mask) return static_cast<int64_t>(i * sizeof(Word));
-  }
-  return kNone;
+    return static_cast<Word>(word & exponent_mask);
+  };
+  Word largest = 0;  // the sign bit is masked: a signed maximum will do
+  for (size_t i = 0; i < count; ++i) largest = std::max(largest, exponent(i));
+  if (largest != exponent_mask) return kNone;
+  size_t first = 0;
+  while (exponent(first) != exponent_mask) ++first;
+  return static_cast<int64_t>(first * sizeof(Word));
 }
 
-template <typename IsBad>
-int64_t FirstBadByte(std::span<const uint8_t> bytes, IsBad is_bad) {
-  bool any = false;
-  for (const uint8_t byte : bytes) any |= is_bad(byte);
-  if (!any) return kNone;
-  return std::find_if(bytes.begin(), bytes.end(), is_bad) - bytes.begin();
+int64_t FirstE4m3Nan(std::span<const uint8_t> bytes) {
+  uint8_t largest = 0;
+  for (const uint8_t byte : bytes) largest = std::max(largest, static_cast<uint8_t>(byte & 0x7f));
+  if (largest != 0x7f) return kNone;
+  return std::find_if(bytes.begin(), bytes.end(), IsE4m3Nan) - bytes.begin();
 }
 
 ScanFinding ScanScales(std::span<const uint8_t> bytes) {
-  ScanFinding result;
-  result.first_bad = FirstBadByte(bytes, [](uint8_t byte) { return byte == kE8m0Nan; });
-  for (const uint8_t byte : bytes) {
-    result.scale_min = std::min(result.scale_min, byte);
-    result.num_unusual += byte < kUsualScaleMin || byte > kUsualScaleMax;
+  uint8_t smallest = 255, largest = 0;
+  for (const uint8_t byte : bytes) smallest = std::min(smallest, byte);
+  for (const uint8_t byte : bytes) largest = std::max(largest, byte);
+  ScanFinding result{.scale_min = smallest};
+  if (smallest >= kUsualScaleMin && largest <= kUsualScaleMax) return result;
+  result.num_unusual = std::count_if(bytes.begin(), bytes.end(), [](uint8_t byte) {
+    return byte < kUsualScaleMin || byte > kUsualScaleMax;
+  });
+  if (largest == kE8m0Nan) {
+    result.first_bad = std::find(bytes.begin(), bytes.end(), kE8m0Nan) - bytes.begin();
   }
   return result;
 }
@@ -84,15 +88,15 @@ ScanFinding ScanBytes(Dtype dtype, std::span<const uint8_t> bytes) {
   ScanFinding result;
   switch (dtype) {
     case Dtype::kF8E4m3:
-      result.first_bad = FirstBadByte(bytes, IsE4m3Nan);
+      result.first_bad = FirstE4m3Nan(bytes);
       break;
     case Dtype::kF8E8m0:
       return ScanScales(bytes);
     case Dtype::kBf16:
-      result.first_bad = FirstNonFinite<uint16_t>(bytes, 0x7f80);
+      result.first_bad = FirstNonFinite<int16_t>(bytes, 0x7f80);
       break;
     case Dtype::kF32:
-      result.first_bad = FirstNonFinite<uint32_t>(bytes, 0x7f800000);
+      result.first_bad = FirstNonFinite<int32_t>(bytes, 0x7f800000);
       break;
     default:
       break;  // packed FP4: every byte is two valid codes

@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "base/hash64.h"
+#include "base/log.h"
 #include "base/strings.h"
 
 namespace deepinfer {
@@ -20,9 +21,7 @@ struct HeaderFields {  // the first page, as stored; the rest of it is zeros
 };
 static_assert(sizeof(HeaderFields) == 72);
 constexpr int64_t kRecordBytes = 16;
-constexpr int64_t kMaxHeaderBytes = int64_t{100} << 20;             // of a safetensors file
-enum State : uint32_t { kMissing = 0, kPacked = 1, kScanned = 2 };  // stored: never renumber
-
+constexpr int64_t kMaxHeaderBytes = int64_t{100} << 20;  // of a safetensors file
 int64_t RoundUp(int64_t bytes) { return (bytes + kPackedAlign - 1) / kPackedAlign * kPackedAlign; }
 
 template <typename T>
@@ -66,7 +65,8 @@ WeightsCache::WeightsCache(Disk& disk, std::string final_path, const Sha256Diges
       wanted_(scanned ? kScanned : kPacked),
       image_offset_(RoundUp(kPackedAlign + std::ssize(pieces) * kRecordBytes)),
       image_bytes_(pieces.empty() ? 0 : RoundUp(pieces.back().range.end())),
-      records_(pieces.size()) {}
+      records_(pieces.size()),
+      states_(pieces.size(), kMissing) {}
 
 WeightsCache::~WeightsCache() = default;
 
@@ -79,16 +79,22 @@ StatusOr<std::unique_ptr<WeightsCache>> WeightsCache::Open(Disk& disk, const std
   const std::string name = ToHex(std::span(key).first(16));
   std::unique_ptr<WeightsCache> cache(
       new WeightsCache(disk, StrCat(directory, "/", name, ".packed"), key, pieces, scanned));
-  if (cache->OpenFinal().ok()) return cache;
+  const Status status = cache->OpenFinal();
+  if (status.ok()) return cache;
+  if (status.code() != StatusCode::kNotFound) {
+    LogWarning("weights cache: ", MessageOf(status), "; made anew");
+  }
   DI_RETURN_IF_ERROR(cache->OpenPartial());
   return cache;
 }
 
 // Errors: any, if there is no file or it is not one of this key.
 Status WeightsCache::OpenFinal() {
-  if (!disk_.IsFile(final_path_)) return NotFound(final_path_);
+  if (!disk_.IsFile(final_path_)) return NotFound(final_path_, ": no such file");
   DI_ASSIGN_OR_RETURN(reader_, disk_.OpenRead(final_path_));
-  if (!ReadRecords()) return DataLoss(final_path_);
+  if (!ReadRecords()) {
+    return DataLoss(final_path_, ": not a weights cache of this checkpoint and this version");
+  }
   path_ = final_path_;
   was_complete_ = is_complete();
   return OkStatus();
@@ -96,8 +102,7 @@ Status WeightsCache::OpenFinal() {
 
 bool WeightsCache::is_complete() const {
   return path_ == final_path_ &&
-         std::all_of(records_.begin(), records_.end(),
-                     [&](const Record& record) { return record.state >= wanted_; });
+         std::all_of(states_.begin(), states_.end(), [&](State state) { return state >= wanted_; });
 }
 
 Status WeightsCache::OpenPartial() {
@@ -136,8 +141,14 @@ bool WeightsCache::ReadRecords() {
   std::vector<Record> records(records_.size());
   const Status read = reader_->ReadAt(kPackedAlign, {reinterpret_cast<uint8_t*>(records.data()),
                                                      static_cast<size_t>(records_bytes)});
-  if (read.ok()) records_ = std::move(records);
-  return read.ok();
+  if (!read.ok()) return false;
+  records_ = std::move(records);
+  for (size_t i = 0; i < records_.size(); ++i) {
+    for (const State state : {kPacked, kScanned}) {
+      if (records_[i].seal == Seal(static_cast<int32_t>(i), records_[i], state)) states_[i] = state;
+    }
+  }
+  return true;
 }
 
 // An empty file of the full size. The header comes last: it says that the records are.
@@ -150,26 +161,24 @@ Status WeightsCache::Begin() {
   return OkStatus();
 }
 
-uint64_t WeightsCache::Checksum(int32_t piece, std::span<const uint8_t> bytes,
-                                const Record& record) const {
-  const uint64_t facts[] = {static_cast<uint64_t>(piece),
-                            uint64_t{record.state} << 32 | record.num_unusual};
-  return Hash64(bytes, Hash64(BytesOf(facts)));
+uint32_t WeightsCache::Seal(int32_t piece, const Record& record, State state) {
+  const uint64_t facts[] = {static_cast<uint64_t>(piece), record.checksum, record.num_unusual,
+                            state};
+  return static_cast<uint32_t>(Hash64(BytesOf(facts)));
 }
 
-StatusOr<uint32_t> WeightsCache::Read(int32_t piece, std::span<uint8_t> out) {
-  Record& record = records_[static_cast<size_t>(piece)];
-  const PackedRange& range = pieces_[static_cast<size_t>(piece)].range;
-  CHECK_EQ(std::ssize(out), RoundUp(range.bytes));
-  Status status = reader_->ReadDirect(image_offset_ + range.offset, out);
-  const std::span<const uint8_t> bytes = out.first(static_cast<size_t>(range.bytes));
-  if (status.ok() && Checksum(piece, bytes, record) != record.checksum) {
-    status = DataLoss(path_, ": damaged at byte ", image_offset_ + range.offset);
-  }
-  if (status.ok()) return record.num_unusual;
-  record.state = kMissing;
-  return status;
+Status WeightsCache::Read(const PackedRange& range, std::span<uint8_t> out) const {
+  CHECK_EQ(std::ssize(out), range.bytes);
+  return reader_->ReadDirect(image_offset_ + range.offset, out);
 }
+
+bool WeightsCache::Check(int32_t piece, std::span<const uint8_t> bytes) {
+  if (Hash64(bytes) == records_[static_cast<size_t>(piece)].checksum) return true;
+  Forget(piece);
+  return false;
+}
+
+void WeightsCache::Forget(int32_t piece) { states_[static_cast<size_t>(piece)] = kMissing; }
 
 Status WeightsCache::OpenWriter() {
   std::lock_guard lock(mutex_);
@@ -181,12 +190,13 @@ Status WeightsCache::OpenWriter() {
 Status WeightsCache::WritePiece(int32_t piece, std::span<const uint8_t> bytes,
                                 uint32_t num_unusual) {
   DI_RETURN_IF_ERROR(OpenWriter());
-  Record record{.state = wanted_, .num_unusual = num_unusual};
-  record.checksum = Checksum(piece, bytes, record);
+  Record record{.checksum = Hash64(bytes), .num_unusual = num_unusual};
+  record.seal = Seal(piece, record, wanted_);
   const PackedRange& range = pieces_[static_cast<size_t>(piece)].range;
   DI_RETURN_IF_ERROR(writer_->WriteAt(image_offset_ + range.offset, bytes));
   DI_RETURN_IF_ERROR(writer_->WriteAt(kPackedAlign + piece * kRecordBytes, BytesOf(record)));
   records_[static_cast<size_t>(piece)] = record;
+  states_[static_cast<size_t>(piece)] = wanted_;
   return OkStatus();
 }
 

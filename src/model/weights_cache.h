@@ -1,8 +1,8 @@
 // model/weights_cache.h: the packed image of a checkpoint, kept in a file (--weights-cache DIR).
 //
 // One file a checkpoint, named by a key over everything that decides about its bytes. Layout,
-// little endian: a header page; a record of 16 bytes for each piece of the image (checksum, state,
-// number of unusual scales); from the next multiple of kPackedAlign on, the image
+// little endian: a header page; a record of 16 bytes for each piece of the image (checksum, number
+// of unusual scales, seal); from the next multiple of kPackedAlign on, the image
 // (model/packed_layout.h). While it is being written it is called NAME.partial, and the records are
 // its journal: a piece counts once its record is there and its checksum is right, so a killed run
 // goes on where it was. Damage costs the damaged pieces only: they are taken from the checkpoint
@@ -49,10 +49,13 @@ class WeightsCache {
   // Every piece was there when it was opened, under the final name.
   bool was_complete() const { return was_complete_; }
   bool is_complete() const;  // now
-  bool Has(int32_t piece) const { return records_[static_cast<size_t>(piece)].state >= wanted_; }
-  // Reads a piece; out: its bytes rounded up to kPackedAlign, so aligned. Returns the number of its
-  // unusual scale bytes. Errors: kDataLoss for damage; then Has() is false. Requires: Has(piece).
-  StatusOr<uint32_t> Read(int32_t piece, std::span<uint8_t> out);
+  bool Has(int32_t piece) const { return states_[static_cast<size_t>(piece)] >= wanted_; }
+  // Reads a part of the image; multiples of kPackedAlign. Errors: as ReadDirect.
+  Status Read(const PackedRange& range, std::span<uint8_t> out) const;
+  // Whether these bytes, read from it, are piece `piece`; if not, Has() is false from now on.
+  // Requires: Has(piece).
+  bool Check(int32_t piece, std::span<const uint8_t> bytes);
+  void Forget(int32_t piece);  // it could not be read: Has() is false from now on
   uint32_t NumUnusual(int32_t piece) const {
     return records_[static_cast<size_t>(piece)].num_unusual;
   }
@@ -67,10 +70,11 @@ class WeightsCache {
   ImageFile image() const { return {path_, image_offset_}; }
 
  private:
-  struct Record {
-    uint64_t checksum = 0;
-    uint32_t state = 0;  // kMissing, kPacked or kScanned
+  enum State : uint8_t { kMissing, kPacked, kScanned };
+  struct Record {           // as stored
+    uint64_t checksum = 0;  // of the bytes
     uint32_t num_unusual = 0;
+    uint32_t seal = 0;  // of the record and the state: says whether, and how, the piece is there
   };
   WeightsCache(Disk& disk, std::string final_path, const Sha256Digest& key,
                const std::vector<PackedPiece>& pieces, bool scanned);
@@ -81,19 +85,20 @@ class WeightsCache {
   Status Begin();
   Status OpenWriter();
   Status WritePiece(int32_t piece, std::span<const uint8_t> bytes, uint32_t num_unusual);
-  uint64_t Checksum(int32_t piece, std::span<const uint8_t> bytes, const Record& record) const;
+  static uint32_t Seal(int32_t piece, const Record& record, State state);
   bool GiveUp();
 
   Disk& disk_;
   const std::string final_path_;
   const Sha256Digest key_;
   const std::vector<PackedPiece>& pieces_;
-  const uint32_t wanted_;  // least state that counts
+  const State wanted_;  // the least that counts
   int64_t image_offset_ = 0, image_bytes_ = 0;
 
   std::string path_;  // of the file that is read and written now
   bool was_complete_ = false;
   std::vector<Record> records_;
+  std::vector<State> states_;
   std::unique_ptr<ReadableFile> reader_;
   std::mutex mutex_;  // of writer_
   std::unique_ptr<UpdatableFile> writer_;
