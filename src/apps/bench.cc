@@ -1,10 +1,11 @@
-// `deepinfer bench kernels|step`: how fast ops, or a whole layer, run beside the machine's
-// ceilings.
+// `deepinfer bench kernels|step|load`: how fast ops, or a whole layer, run, and how fast a model
+// loads, beside the machine's ceilings.
 #include <cstdio>
 
 #include "apps/answer_collector.h"
 #include "apps/command.h"
 #include "apps/engine_flags.h"
+#include "apps/load_bench.h"
 #include "apps/terminal.h"
 #include "base/cpu_topology.h"
 #include "base/log.h"
@@ -122,18 +123,23 @@ std::string Json(const StepBench& bench, const std::string& isa, int threads) {
 }  // namespace
 
 StatusOr<int> RunBenchCommand(const CommandContext& context) {
-  std::string what = "kernels", variant = "auto", log_level = "info";
+  std::string what = "kernels", variant = "auto";
+  EngineFlags load;
   KernelBenchOptions bench_options;
   StepBenchOptions step_options;
   int32_t num_threads = 0;
-  bool json = false;
-  OptionSet options("bench",
-                    "kernels: times every product of the model at its real shapes. step: one whole "
-                    "layer, decode at context 4096 and prefill of 512. Both on made-up weights, "
-                    "beside this machine's ceilings: bytes read and multiplications a second.");
-  options.Add(
-      {.flag = "what", .help = "what to time", .choices = {"kernels", "step"}, .positional = true},
-      &what);
+  bool json = false, cold = false;
+  OptionSet options(
+      "bench",
+      "kernels: times every product of the model at its real shapes. step: one whole "
+      "layer, decode at context 4096 and prefill of 512. Both on made-up weights, "
+      "beside this machine's ceilings: bytes read and multiplications a second. load: "
+      "reads --model, or its weights cache, beside plain reads of the same files.");
+  options.Add({.flag = "what",
+               .help = "what to time",
+               .choices = {"kernels", "step", "load"},
+               .positional = true},
+              &what);
   options.Add({.flag = "json", .help = "one JSON object instead of a table"}, &json);
   options.Add({.flag = "variant",
                .help = "form of the ops",
@@ -149,9 +155,24 @@ StatusOr<int> RunBenchCommand(const CommandContext& context) {
               &bench_options.weight_bytes);
   options.Add({.flag = "experts", .help = "routed experts of the layer, step only", .min = 6},
               &step_options.num_experts);
-  AddLogOption(options, &log_level);
+  options.Add({.flag = "cold",
+               .help = "files are dropped from the system's cache before each reading, load only"},
+              &cold);
+  options.Add({.flag = "weights-cache",
+               .help = "measure the load from the packed weights kept there, load only",
+               .unit = "DIR"},
+              &load.engine.weights_cache);
+  AddModelOption(options, &load.engine.model);
+  AddLogOption(options, &load.log_level);
   if (const auto code = ParseOptions(options, context)) return *code;
-  ApplyLogLevel(log_level);
+  ApplyLogLevel(load.log_level);
+  if (what == "load") {
+    load.engine.variant = variant;
+    load.engine.num_threads = num_threads;
+    DI_ASSIGN_OR_RETURN(const LoadBench bench, BenchLoad(load, cold, context));
+    DI_RETURN_IF_ERROR(WriteStdout(json ? LoadJson(bench) : LoadTable(bench)));
+    return kExitOk;
+  }
   DI_ASSIGN_OR_RETURN(const VariantId id, ChooseVariant(variant));
 
   ThreadPool threads(num_threads > 0 ? num_threads : DefaultNumThreads(), {.pin = true});

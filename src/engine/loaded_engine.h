@@ -54,7 +54,8 @@ class LoadedEngine {
   const Tokenizer* tokenizer() const { return tokenizer_.get(); }  // null: the checkpoint has none
   const PagePool& pages() const { return *pages_; }
   const LoadTimes& load_times() const { return load_times_; }
-  int64_t weight_bytes() const { return checkpoint_->census().total.num_bytes; }
+  const Checkpoint& checkpoint() const { return *checkpoint_; }
+  const PackedWeights* packed_weights() const { return packed_.get(); }  // null for the oracle
   EngineCore& core() { return *core_; }
 
   const PlacedWeights& placed_weights() const { return *placed_; }

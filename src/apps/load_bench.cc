@@ -1,0 +1,221 @@
+#include "apps/load_bench.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdio>
+#include <mutex>
+
+#include "apps/answer_collector.h"
+#include "base/cpu_topology.h"
+#include "base/large_block.h"
+#include "base/progress.h"
+#include "base/thread_pool.h"
+
+namespace deepinfer {
+namespace {
+
+constexpr int64_t kChunkBytes = int64_t{4} << 20;
+
+// Bytes after "name:" in what the system says about this process; 0 if it says nothing.
+int64_t StatusBytes(std::string_view name) {
+  std::FILE* const file = std::fopen("/proc/self/status", "re");
+  if (file == nullptr) return 0;
+  long long kilobytes = 0;
+  char line[256];
+  while (std::fgets(line, sizeof line, file) != nullptr) {
+    if (std::string_view(line).starts_with(name)) {
+      std::sscanf(line + name.size(), ": %lld", &kilobytes);
+      break;
+    }
+  }
+  std::fclose(file);
+  return kilobytes * 1024;
+}
+
+void ForgetPeak() {
+  if (std::FILE* const file = std::fopen("/proc/self/clear_refs", "we")) {
+    std::fputs("5", file);
+    std::fclose(file);
+  }
+}
+
+void DropFromSystemCache(const std::string& path) {
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return;
+  ::fdatasync(fd);  // only clean pages can be dropped
+  ::posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+  ::close(fd);
+}
+
+// The files and the state of the system's cache that both the load and its ceiling start from.
+class Files {
+ public:
+  Files(Disk& disk, std::vector<std::string> paths, bool cold)
+      : disk_(disk), paths_(std::move(paths)), cold_(cold) {}
+
+  // Drops the files from the system's cache, or reads them into it.
+  Status Prepare() const {
+    std::vector<uint8_t> buffer(static_cast<size_t>(kChunkBytes));
+    for (const std::string& path : paths_) {
+      if (cold_) {
+        DropFromSystemCache(path);
+        continue;
+      }
+      DI_ASSIGN_OR_RETURN(const auto file, disk_.OpenRead(path));
+      for (int64_t at = 0; at < file->size(); at += kChunkBytes) {
+        DI_RETURN_IF_ERROR(file->ReadAt(at, std::span(buffer).first(static_cast<size_t>(
+                                                std::min(kChunkBytes, file->size() - at)))));
+      }
+    }
+    return OkStatus();
+  }
+
+  StatusOr<int64_t> NumBytes() const {
+    int64_t bytes = 0;
+    for (const std::string& path : paths_) {
+      DI_ASSIGN_OR_RETURN(const auto file, disk_.OpenRead(path));
+      bytes += file->size();
+    }
+    return bytes;
+  }
+
+  // Bytes a second of reading everything in order.
+  StatusOr<double> Ceiling(ThreadPool& pool, Clock& clock) const {
+    DI_RETURN_IF_ERROR(Prepare());
+    std::vector<std::unique_ptr<ReadableFile>> files;
+    std::vector<Chunk> chunks;
+    int64_t bytes = 0, places = 0;
+    for (const std::string& path : paths_) {
+      DI_ASSIGN_OR_RETURN(files.emplace_back(), disk_.OpenRead(path));
+      for (int64_t at = 0; at < files.back()->size(); at += kChunkBytes, ++places) {
+        chunks.push_back({files.back().get(), at, places * kChunkBytes});
+      }
+      bytes += files.back()->size();
+    }
+    const int64_t room = cold_ ? pool.num_threads() : places;
+    DI_ASSIGN_OR_RETURN(const LargeBlock memory,
+                        LargeBlock::Allocate(room * kChunkBytes, "what is read"));
+    if (cold_) std::fill_n(memory.data(), memory.num_bytes(), uint8_t{1});
+    const MonotonicTime start = clock.Now();
+    DI_RETURN_IF_ERROR(ReadAll(chunks, memory, pool));
+    return static_cast<double>(bytes) / Seconds(clock.Now() - start);
+  }
+
+ private:
+  struct Chunk {
+    const ReadableFile* file;
+    int64_t offset, place;  // in the file; in fresh memory
+  };
+
+  Status ReadAll(const std::vector<Chunk>& chunks, const LargeBlock& memory,
+                 ThreadPool& pool) const {
+    std::atomic<int64_t> next{0};
+    std::mutex mutex;
+    Status failure;
+    pool.ParallelFor(pool.num_threads(), 1, [&](int64_t thread, int64_t) {
+      for (int64_t i; (i = next.fetch_add(1)) < std::ssize(chunks);) {
+        const Chunk& chunk = chunks[static_cast<size_t>(i)];
+        uint8_t* const to = memory.data() + (cold_ ? thread * kChunkBytes : chunk.place);
+        const int64_t pages = (chunk.file->size() - chunk.offset + kDirectAlign - 1) / kDirectAlign;
+        const auto size = static_cast<size_t>(std::min(kChunkBytes, pages * kDirectAlign));
+        const Status status = chunk.file->ReadDirect(chunk.offset, {to, size});
+        std::lock_guard lock(mutex);
+        if (failure.ok()) failure = status;
+      }
+    });
+    return failure;
+  }
+
+  Disk& disk_;
+  const std::vector<std::string> paths_;
+  const bool cold_;
+};
+
+// What a load with these flags reads. Makes the weights cache if it is to be read.
+StatusOr<std::vector<std::string>> FilesOf(const EngineFlags& flags,
+                                           const CommandContext& context) {
+  DI_ASSIGN_OR_RETURN(const auto engine, LoadWithProgress(flags, context));
+  if (!flags.engine.weights_cache.empty()) {
+    const PackedWeights* const packed = engine->packed_weights();
+    if (packed == nullptr || !packed->image_file()) {
+      return FailedPrecondition(flags.engine.weights_cache, ": no whole weights cache; see above");
+    }
+    return std::vector<std::string>{packed->image_file()->path};
+  }
+  std::vector<std::string> paths;
+  for (const std::string& name : engine->checkpoint().file_names()) {
+    paths.push_back(StrCat(engine->info().model_directory, "/", name));
+  }
+  return paths;
+}
+
+}  // namespace
+
+double LoadBench::LoadSeconds() const {
+  return times.headers_s + times.weights.cache_s + times.weights.source_s;
+}
+
+StatusOr<LoadBench> BenchLoad(const EngineFlags& flags, bool cold, const CommandContext& context) {
+  DI_ASSIGN_OR_RETURN(std::vector<std::string> paths, FilesOf(flags, context));
+  const Files files(context.disk, std::move(paths), cold);
+  LoadBench bench{.cold = cold, .from_cache = !flags.engine.weights_cache.empty()};
+  bench.num_threads = flags.engine.num_threads > 0 ? flags.engine.num_threads : DefaultNumThreads();
+  ThreadPool pool(bench.num_threads);
+  DI_ASSIGN_OR_RETURN(bench.file_bytes, files.NumBytes());
+  DI_ASSIGN_OR_RETURN(const double before, files.Ceiling(pool, context.clock));
+  DI_RETURN_IF_ERROR(files.Prepare());
+  ForgetPeak();
+  {
+    DI_ASSIGN_OR_RETURN(const auto engine, LoadWithProgress(flags, context));
+    bench.peak_resident_bytes = StatusBytes("VmHWM");
+    bench.resident_bytes = StatusBytes("VmRSS");
+    bench.times = engine->load_times();
+    bench.weight_bytes = engine->checkpoint().census().total.num_bytes;
+  }
+  DI_ASSIGN_OR_RETURN(const double after, files.Ceiling(pool, context.clock));
+  bench.ceiling_bytes_per_s = std::max(before, after);
+  return bench;
+}
+
+std::string LoadTable(const LoadBench& bench) {
+  char text[640];
+  const auto mb = [](int64_t bytes) { return static_cast<double>(bytes) * 1e-6; };
+  std::snprintf(
+      text, sizeof text,
+      "%s, %s, %d threads: %.1f MB read in %.3f s, %.2f GB/s\n"
+      "  headers %.3f s, from the cache %.3f s, read+checked+packed %.3f s, rest %.3f s\n"
+      "  ceiling %.2f GB/s (%s), fraction %.2f\n"
+      "  resident %.1f MB, at most %.1f MB; weights %.1f MB\n",
+      bench.from_cache ? "weights cache" : "checkpoint", bench.cold ? "cold" : "warm",
+      bench.num_threads, mb(bench.read_bytes()), bench.LoadSeconds(), bench.BytesPerSecond() * 1e-9,
+      bench.times.headers_s, bench.times.weights.cache_s, bench.times.weights.source_s,
+      bench.times.total_s - bench.LoadSeconds(), bench.ceiling_bytes_per_s * 1e-9,
+      bench.cold ? "direct reads of the same files" : "pread into fresh memory", bench.Fraction(),
+      mb(bench.resident_bytes), mb(bench.peak_resident_bytes), mb(bench.weight_bytes));
+  return text;
+}
+
+std::string LoadJson(const LoadBench& bench) {
+  JsonValue out = JsonValue::Object();
+  out.Set("from_cache", JsonValue{.kind = JsonValue::Kind::kBool, .boolean = bench.from_cache});
+  out.Set("cold", JsonValue{.kind = JsonValue::Kind::kBool, .boolean = bench.cold});
+  out.Set("threads", JsonNumber(int64_t{bench.num_threads}));
+  out.Set("load_fraction", JsonNumber(bench.Fraction()));
+  out.Set("load_bytes_per_s", JsonNumber(bench.BytesPerSecond()));
+  out.Set("ceiling_bytes_per_s", JsonNumber(bench.ceiling_bytes_per_s));
+  out.Set("read_bytes", JsonNumber(bench.read_bytes()));
+  out.Set("file_bytes", JsonNumber(bench.file_bytes));
+  out.Set("weight_bytes", JsonNumber(bench.weight_bytes));
+  out.Set("headers_s", JsonNumber(bench.times.headers_s));
+  out.Set("cache_s", JsonNumber(bench.times.weights.cache_s));
+  out.Set("source_s", JsonNumber(bench.times.weights.source_s));
+  out.Set("total_s", JsonNumber(bench.times.total_s));
+  out.Set("resident_bytes", JsonNumber(bench.resident_bytes));
+  out.Set("peak_resident_bytes", JsonNumber(bench.peak_resident_bytes));
+  return DumpJson(out) + "\n";
+}
+
+}  // namespace deepinfer
