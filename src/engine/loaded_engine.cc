@@ -191,8 +191,9 @@ Status LoadedEngine::MakePages(const EngineOptions& options) {
   }
   const int64_t num_pages =
       std::min<int64_t>(bytes / page_bytes, std::numeric_limits<int32_t>::max());
-  LogInfo("memory: weights ", BytesText(static_cast<double>(checkpoint_->census().total.num_bytes)),
-          ", KV pages ", BytesText(static_cast<double>(num_pages * page_bytes)), " (",
+  LogInfo("memory: weights ", BytesText(static_cast<double>(placed_->memory_bytes())), " of ",
+          BytesText(static_cast<double>(checkpoint_->census().total.num_bytes)),
+          " stored, KV pages ", BytesText(static_cast<double>(num_pages * page_bytes)), " (",
           num_pages * kTokensPerPage, " tokens), window state ",
           BytesText(static_cast<double>(shape.num_rings * shape.RingBytes())),
           " a sequence, at most ", limits_.max_num_seqs);

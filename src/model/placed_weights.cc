@@ -117,6 +117,11 @@ Status PlacedWeights::CacheExperts(const ModelConfig& config, const PackedLayout
   return OkStatus();
 }
 
+int64_t PlacedWeights::memory_bytes() const {
+  return packed_bytes_ + engram_->memory_bytes() +
+         (experts_ != nullptr ? experts_->memory_bytes() : 0);
+}
+
 std::string PlacedWeights::Description() const {
   const auto text = [](int64_t bytes) { return BytesText(static_cast<double>(bytes)); };
   std::string line = StrCat("weights: experts ", Where(options_.experts));

@@ -50,6 +50,8 @@ class PlacedWeights {
   EngramSource* engram_source() const { return engram_.get(); }
   ExpertSource* expert_source() const { return experts_.get(); }  // null for kRam
 
+  // Taken now, without the pages of mapped files.
+  int64_t memory_bytes() const;
   std::string Description() const;  // where weights live and what they take, one line
   std::string CountsText() const;   // what was read so far, one line
 

@@ -229,6 +229,27 @@ TEST_F(FailingDisk, AnExpertThatCannotBeReadFailsItsPass) {
   }
 }
 
+TEST_F(FailingDisk, AnExpertOfTheDraftThatCannotBeReadFailsItsProposal) {
+  const auto cache = places_.Cache(4);
+  const auto model = places_.model().MakeModel(nullptr, cache.get());
+  TestSequence sequence(*model, tokens_);
+  sequence.Run(0, 30);
+  const DraftRequest request = {&sequence.kv(), 17, 30};
+  const auto choose = [](int32_t, int32_t, std::span<const float>) { return 5; };
+  int num_failed = 0;
+  for (int32_t expert = 0; expert < places_.config().dspark_n_routed_experts; ++expert) {
+    const int32_t block = places_.config().num_hidden_layers + 1;
+    places_.disk().FailReadsAt("image", places_.layout().Expert(block, expert).offset);
+    const auto drafts = model->Propose(std::span(&request, 1), choose);
+    if (drafts.ok()) continue;  // nobody chose it, or it is in its slot
+    ++num_failed;
+    EXPECT_TRUE(MessageOf(drafts.status()).starts_with("experts of block 9: "));
+  }
+  EXPECT_GT(num_failed, 0);
+  places_.disk().FailReadsAt("image", -1);
+  EXPECT_TRUE(RunEverything(*model) == expected_);
+}
+
 TEST_F(FailingDisk, AnEngramRowThatCannotBeReadFailsItsPass) {
   const auto tables = places_.Engram(WeightPlace::kDisk);
   const auto model = places_.model().MakeModel(tables.get(), nullptr);
