@@ -18,6 +18,13 @@ namespace deepinfer {
 namespace {
 
 constexpr int64_t kChunkBytes = int64_t{4} << 20;
+constexpr int kMaxRounds = 10;
+constexpr double kMaxSeconds = 6;
+
+// Until the weights are ready.
+double WeightSeconds(const LoadTimes& times) {
+  return times.headers_s + times.weights.cache_s + times.weights.source_s;
+}
 
 // Bytes after "name:" in what the system says about this process; 0 if it says nothing.
 int64_t StatusBytes(std::string_view name) {
@@ -152,11 +159,23 @@ StatusOr<std::vector<std::string>> FilesOf(const EngineFlags& flags,
   return paths;
 }
 
+// Loads; keeps the times if they are the best so far.
+Status LoadOnce(const EngineFlags& flags, const CommandContext& context, LoadBench* bench) {
+  ForgetPeak();
+  DI_ASSIGN_OR_RETURN(const auto engine, LoadWithProgress(flags, context));
+  bench->peak_resident_bytes = StatusBytes("VmHWM");
+  bench->resident_bytes = StatusBytes("VmRSS");
+  bench->weight_bytes = engine->checkpoint().census().total.num_bytes;
+  const LoadTimes& times = engine->load_times();
+  if (bench->num_rounds++ == 0 || WeightSeconds(times) < bench->LoadSeconds()) {
+    bench->times = times;
+  }
+  return OkStatus();
+}
+
 }  // namespace
 
-double LoadBench::LoadSeconds() const {
-  return times.headers_s + times.weights.cache_s + times.weights.source_s;
-}
+double LoadBench::LoadSeconds() const { return WeightSeconds(times); }
 
 StatusOr<LoadBench> BenchLoad(const EngineFlags& flags, bool cold, const CommandContext& context) {
   DI_ASSIGN_OR_RETURN(std::vector<std::string> paths, FilesOf(flags, context));
@@ -165,36 +184,33 @@ StatusOr<LoadBench> BenchLoad(const EngineFlags& flags, bool cold, const Command
   bench.num_threads = flags.engine.num_threads > 0 ? flags.engine.num_threads : DefaultNumThreads();
   ThreadPool pool(bench.num_threads);
   DI_ASSIGN_OR_RETURN(bench.file_bytes, files.NumBytes());
-  DI_ASSIGN_OR_RETURN(const double before, files.Ceiling(pool, context.clock));
-  DI_RETURN_IF_ERROR(files.Prepare());
-  ForgetPeak();
-  {
-    DI_ASSIGN_OR_RETURN(const auto engine, LoadWithProgress(flags, context));
-    bench.peak_resident_bytes = StatusBytes("VmHWM");
-    bench.resident_bytes = StatusBytes("VmRSS");
-    bench.times = engine->load_times();
-    bench.weight_bytes = engine->checkpoint().census().total.num_bytes;
+  const MonotonicTime start = context.clock.Now();
+  while (bench.num_rounds == 0 ||
+         (bench.num_rounds < kMaxRounds && Seconds(context.clock.Now() - start) < kMaxSeconds)) {
+    DI_ASSIGN_OR_RETURN(const double ceiling, files.Ceiling(pool, context.clock));
+    bench.ceiling_bytes_per_s = std::max(bench.ceiling_bytes_per_s, ceiling);
+    DI_RETURN_IF_ERROR(files.Prepare());
+    DI_RETURN_IF_ERROR(LoadOnce(flags, context, &bench));
   }
-  DI_ASSIGN_OR_RETURN(const double after, files.Ceiling(pool, context.clock));
-  bench.ceiling_bytes_per_s = std::max(before, after);
   return bench;
 }
 
 std::string LoadTable(const LoadBench& bench) {
   char text[640];
   const auto mb = [](int64_t bytes) { return static_cast<double>(bytes) * 1e-6; };
-  std::snprintf(
-      text, sizeof text,
-      "%s, %s, %d threads: %.1f MB read in %.3f s, %.2f GB/s\n"
-      "  headers %.3f s, from the cache %.3f s, read+checked+packed %.3f s, rest %.3f s\n"
-      "  ceiling %.2f GB/s (%s), fraction %.2f\n"
-      "  resident %.1f MB, at most %.1f MB; weights %.1f MB\n",
-      bench.from_cache ? "weights cache" : "checkpoint", bench.cold ? "cold" : "warm",
-      bench.num_threads, mb(bench.read_bytes()), bench.LoadSeconds(), bench.BytesPerSecond() * 1e-9,
-      bench.times.headers_s, bench.times.weights.cache_s, bench.times.weights.source_s,
-      bench.times.total_s - bench.LoadSeconds(), bench.ceiling_bytes_per_s * 1e-9,
-      bench.cold ? "direct reads of the same files" : "pread into fresh memory", bench.Fraction(),
-      mb(bench.resident_bytes), mb(bench.peak_resident_bytes), mb(bench.weight_bytes));
+  std::snprintf(text, sizeof text,
+                "%s, %s, %d threads, best of %d: %.1f MB read in %.3f s, %.2f GB/s\n"
+                "  headers %.3f s, from the cache %.3f s, read+checked+packed %.3f s, rest %.3f s\n"
+                "  ceiling %.2f GB/s (%s), fraction %.2f\n"
+                "  resident %.1f MB, at most %.1f MB; weights %.1f MB\n",
+                bench.from_cache ? "weights cache" : "checkpoint", bench.cold ? "cold" : "warm",
+                bench.num_threads, bench.num_rounds, mb(bench.read_bytes()), bench.LoadSeconds(),
+                bench.BytesPerSecond() * 1e-9, bench.times.headers_s, bench.times.weights.cache_s,
+                bench.times.weights.source_s, bench.times.total_s - bench.LoadSeconds(),
+                bench.ceiling_bytes_per_s * 1e-9,
+                bench.cold ? "direct reads of the same files" : "pread into fresh memory",
+                bench.Fraction(), mb(bench.resident_bytes), mb(bench.peak_resident_bytes),
+                mb(bench.weight_bytes));
   return text;
 }
 
@@ -203,6 +219,7 @@ std::string LoadJson(const LoadBench& bench) {
   out.Set("from_cache", JsonValue{.kind = JsonValue::Kind::kBool, .boolean = bench.from_cache});
   out.Set("cold", JsonValue{.kind = JsonValue::Kind::kBool, .boolean = bench.cold});
   out.Set("threads", JsonNumber(int64_t{bench.num_threads}));
+  out.Set("rounds", JsonNumber(int64_t{bench.num_rounds}));
   out.Set("load_fraction", JsonNumber(bench.Fraction()));
   out.Set("load_bytes_per_s", JsonNumber(bench.BytesPerSecond()));
   out.Set("ceiling_bytes_per_s", JsonNumber(bench.ceiling_bytes_per_s));

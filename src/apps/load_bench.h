@@ -11,14 +11,15 @@
 namespace deepinfer {
 
 struct LoadBench {
-  LoadTimes times;
+  LoadTimes times;     // of the fastest load
+  int num_rounds = 0;  // of one ceiling and one load
   int num_threads = 0;
   bool cold = false;        // the files were not in the system's cache
   bool from_cache = false;  // the weights cache was read, not the checkpoint
   int64_t weight_bytes = 0;
   int64_t file_bytes = 0;  // of the files that hold the weights
   // Those files read in order, 4 MiB at a time, by as many threads. Cold: past the system's cache,
-  // into memory in use. Else: into freshly mapped memory. The better of before and after the load.
+  // into memory in use. Else: into freshly mapped memory. The best round's.
   double ceiling_bytes_per_s = 0;
   int64_t peak_resident_bytes = 0,
           resident_bytes = 0;  // of the process; 0: the system does not say
@@ -29,8 +30,10 @@ struct LoadBench {
   int64_t read_bytes() const { return times.weights.cache_bytes + times.weights.source_bytes; }
 };
 
-// Loads as every command does. With flags.engine.weights_cache: loads once more before, so that the
-// cache is there. Errors: as LoadWithProgress.
+// Loads as every command does, several times if that is quickly done: what else the machine does
+// disturbs load and ceiling alike, so that only the best of both can be compared. With
+// flags.engine.weights_cache the first load, which may have to make it, does not count.
+// Errors: as LoadWithProgress.
 StatusOr<LoadBench> BenchLoad(const EngineFlags& flags, bool cold, const CommandContext& context);
 
 std::string LoadTable(const LoadBench& bench);

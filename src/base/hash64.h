@@ -6,7 +6,7 @@
 
 namespace deepinfer {
 
-// Any single damaged word changes the result. About 8 bytes a cycle. The value is stored in files:
+// Any single damaged word changes the result. About 16 bytes a cycle. The value is stored in files:
 // never change the arithmetic without a new version of theirs.
 uint64_t Hash64(std::span<const uint8_t> bytes, uint64_t seed = 0);
 
