@@ -13,7 +13,7 @@ constexpr size_t kMaxRangesAdvised = 8192;
 constexpr int kNumReaders = 16;
 // Of a table that is read as a whole; a round lies between two calls of `progress`.
 constexpr size_t kPieceBytes = size_t{8} << 20, kPiecesPerRound = 32;
-constexpr int64_t kPageBytes = 4096;
+constexpr uintptr_t kPageBytes = 4096;  // the least there are
 
 int64_t ScaleBytes(const EngramTable& table) { return table.dim / 32; }
 
@@ -108,23 +108,27 @@ class MappedTables : public WholeTables {
   // Asks for the pages of the rows, each page once, neighbours together. Returns what is left.
   size_t Advise(const uint8_t* table, int64_t row_bytes, std::span<const int32_t> ids,
                 size_t left) {
+    const auto first = reinterpret_cast<uintptr_t>(table);
+    const auto page_of = [&](int64_t byte) {
+      return (first + static_cast<uintptr_t>(byte)) / kPageBytes;
+    };
     pages_.clear();
     for (const int64_t id : ids) {
-      const int64_t last = ((id + 1) * row_bytes - 1) / kPageBytes;
-      for (int64_t page = id * row_bytes / kPageBytes; page <= last; ++page) pages_.push_back(page);
+      const uintptr_t last = page_of((id + 1) * row_bytes - 1);
+      for (uintptr_t page = page_of(id * row_bytes); page <= last; ++page) pages_.push_back(page);
     }
     std::sort(pages_.begin(), pages_.end());
     for (size_t begin = 0, end; begin < pages_.size() && left > 0; begin = end, --left) {
       end = begin + 1;
       while (end < pages_.size() && pages_[end] <= pages_[end - 1] + 1) ++end;
-      const int64_t bytes = (pages_[end - 1] - pages_[begin]) * kPageBytes + 1;
-      AskForPages({table + pages_[begin] * kPageBytes, static_cast<size_t>(bytes)});
+      const uintptr_t bytes = (pages_[end - 1] - pages_[begin] + 1) * kPageBytes;
+      AskForPages({reinterpret_cast<const uint8_t*>(pages_[begin] * kPageBytes), bytes});
       ++counts_.ranges_advised;
     }
     return left;
   }
 
-  std::vector<int64_t> pages_;  // of a table, from its first byte
+  std::vector<uintptr_t> pages_;  // addresses / kPageBytes
 };
 
 // Rows are read into a staging table without duplicates. Its memory is what the largest pass takes.

@@ -1,6 +1,7 @@
 // Weights that are not all in memory: whatever the place, the same bits; and what a bad disk does.
 #include <gtest/gtest.h>
 
+#include <numeric>
 #include <set>
 
 #include "kernels/formats/panels.h"
@@ -289,6 +290,23 @@ TEST(EngramSource, DiskReadsARowOnceAPassAndMmapAsksForItsPages) {
     }
     EXPECT_EQ(tables->memory_bytes() == 0, place == WeightPlace::kMmap);
   }
+}
+
+TEST(EngramSource, MmapAsksForNeighbouringPagesTogether) {
+  Places places("tiny");
+  const auto tables = places.Engram(WeightPlace::kMmap);
+  const auto ranges = [&](const std::vector<int32_t>& rows) {
+    const int64_t before = tables->counts().ranges_advised;
+    const std::span<const int32_t> announced[] = {rows, {}};
+    tables->Announce(announced);
+    return tables->counts().ranges_advised - before;
+  };
+  std::vector<int32_t> all(static_cast<size_t>(places.config().engram_num_embeddings[0]));
+  std::iota(all.begin(), all.end(), 0);
+  EXPECT_EQ(ranges(all), 2);           // data and scales
+  EXPECT_EQ(ranges({5, 5, 6, 5}), 2);  // a page each
+  EXPECT_EQ(ranges({0, 4000, 1}), 3);  // two pages of data far apart, one of scales
+  EXPECT_EQ(ranges({}), 0);
 }
 
 TEST(WeightPlace, NamesAreReadAndOthersNamed) {
