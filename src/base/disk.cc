@@ -4,7 +4,7 @@
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/uio.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -66,9 +66,8 @@ class RealReadable : public ReadableFile {
 
   Status ReadDirect(int64_t offset, std::span<uint8_t> out) const override {
     const int64_t end = std::min(size_, offset + std::ssize(out));
-    int64_t at = ReadCached(offset, out.first(static_cast<size_t>(end - offset)));
-    at = at / kDirectAlign * kDirectAlign;
-    const int fd = DirectFd();
+    int64_t at = offset;
+    const int fd = IsCached(offset, end - offset) ? -1 : DirectFd();
     while (fd >= 0 && at < end) {
       const std::span<uint8_t> rest = out.subspan(static_cast<size_t>(at - offset));
       const ssize_t got = ::pread(fd, rest.data(), rest.size(), static_cast<off_t>(at));
@@ -92,16 +91,18 @@ class RealReadable : public ReadableFile {
   }
 
  private:
-  // Reads what the system has in memory, from `offset` on without a gap. Returns where it stopped.
-  int64_t ReadCached(int64_t offset, std::span<uint8_t> out) const {
-    while (!out.empty()) {
-      const iovec part = {out.data(), out.size()};
-      const ssize_t got = ::preadv2(fd_, &part, 1, static_cast<off_t>(offset), RWF_NOWAIT);
-      if (got <= 0) break;
-      out = out.subspan(static_cast<size_t>(got));
-      offset += got;
-    }
-    return offset;
+  // Whether all of a part lies in the system's cache. False where the system does not say.
+  bool IsCached(int64_t offset, int64_t bytes) const {
+    constexpr long kCachestat = 451;  // of every Linux from 6.5 on; our headers may be older
+    struct {
+      uint64_t offset, bytes;
+    } const range = {static_cast<uint64_t>(offset), static_cast<uint64_t>(bytes)};
+    struct {
+      uint64_t cached, dirty, writeback, evicted, recently_evicted;  // pages
+    } pages = {};
+    static const auto page = static_cast<int64_t>(::sysconf(_SC_PAGESIZE));
+    return ::syscall(kCachestat, fd_, &range, &pages, 0) == 0 &&
+           static_cast<int64_t>(pages.cached) >= (bytes + page - 1) / page;
   }
 
   int DirectFd() const {  // -1: the file system has no direct reads

@@ -84,8 +84,8 @@ class Disk {
   Status WriteText(const std::string& path, std::string_view text);
 };
 
-// The machine's own file system: pread, O_DIRECT, mmap, flock, write to a temporary name, fsync,
-// rename.
+// The machine's own file system: pread, cachestat, O_DIRECT, mmap, flock, write to a temporary
+// name, fsync, rename.
 Disk& RealDisk();
 
 }  // namespace deepinfer
