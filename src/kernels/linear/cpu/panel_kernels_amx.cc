@@ -46,44 +46,66 @@ struct ShapesOfRows {
 };
 constexpr ShapesOfRows kShapes;
 
-// What scaling by the group's scale adds to BF16 bits: (scale byte - 127) in the exponent.
+// A group's scales, on their way into BF16 weights: (scale byte - 127) is added to exponents.
 template <WeightFormat kFormat>
-__m512i ScaleBits(const uint8_t* scales, int64_t group) {
-  const __m512i one = _mm512_set1_epi16(127 << 7);
-  if constexpr (kFormat == WeightFormat::kFp8) {
-    return _mm512_sub_epi16(_mm512_set1_epi16(static_cast<short>(scales[group] << 7)), one);
-  } else {
-    const auto* bytes = reinterpret_cast<const __m128i*>(scales + group * kPanelRows);
-    const __m512i rows = _mm512_slli_epi32(_mm512_cvtepu8_epi32(_mm_load_si128(bytes)), 7);
-    return _mm512_sub_epi16(_mm512_or_si512(rows, _mm512_slli_epi32(rows, 16)), one);
-  }
-}
+struct Scaling;
 
-__m512i Scaled(__m512i weights, __m512i scale_bits) {
-  const __mmask32 not_zero = _mm512_test_epi16_mask(weights, _mm512_set1_epi16(0x7fff));
-  return _mm512_mask_add_epi16(weights, not_zero, weights, scale_bits);
-}
+template <>
+struct Scaling<WeightFormat::kFp8> {
+  static Avx512Decoder<WeightFormat::kFp8> MakeDecoder() { return {}; }
+  Scaling(const uint8_t* scales, int64_t group)
+      : more(_mm512_set1_epi16(static_cast<short>((scales[group] - 127) * 128))) {}
+  __m512i Apply(__m512i weights) const {
+    const __mmask32 not_zero = _mm512_test_epi16_mask(weights, _mm512_set1_epi16(0x7fff));
+    return _mm512_mask_add_epi16(weights, not_zero, weights, more);
+  }
+  const __m512i more;
+};
+
+// Weights come with the largest usual scale; less is a subtraction that leaves zeros alone because
+// it saturates. There is no -0 for it to spoil.
+template <>
+struct Scaling<WeightFormat::kFp4> {
+  static constexpr int kLargest = 190;
+  static Avx512Decoder<WeightFormat::kFp4> MakeDecoder() {
+    const __m512i values = Fp4Table(), largest = _mm512_set1_epi16((kLargest - 127) * 128);
+    const __mmask32 not_zero = _mm512_test_epi16_mask(values, _mm512_set1_epi16(0x7fff));
+    return {.table = _mm512_maskz_add_epi16(not_zero, values, largest)};
+  }
+  Scaling(const uint8_t* scales, int64_t group) : less(Less(scales + group * kPanelRows)) {}
+  __m512i Apply(__m512i weights) const { return _mm512_subs_epu16(weights, less); }
+  static __m512i Less(const uint8_t* scales) {
+    const __m128i bytes = _mm_load_si128(reinterpret_cast<const __m128i*>(scales));
+    const __m512i steps =
+        _mm512_sub_epi32(_mm512_set1_epi32(kLargest), _mm512_cvtepu8_epi32(bytes));
+    return _mm512_or_si512(_mm512_slli_epi32(steps, 7), _mm512_slli_epi32(steps, 23));
+  }
+  const __m512i less;
+};
+
+template <>
+struct Scaling<WeightFormat::kBf16> {
+  static Avx512Decoder<WeightFormat::kBf16> MakeDecoder() { return {}; }
+  Scaling(const uint8_t*, int64_t) {}
+  __m512i Apply(__m512i weights) const { return weights; }
+};
 
 template <WeightFormat kFormat>
 void DecodeFormat(const uint8_t* panel, int32_t num_groups, int32_t begin, int32_t index,
                   const DecodedPanels& out) {
   constexpr int kVectors = Avx512Decoder<kFormat>::kVectors;
   constexpr int64_t kBytes = PanelGroupBytes(kFormat);
-  const Avx512Decoder<kFormat> decoder;
+  const auto decoder = Scaling<kFormat>::MakeDecoder();
   auto* weights = static_cast<uint8_t*>(out.weights) + index * out.num_groups * kTileBytes;
   for (int64_t g = begin; g < begin + out.num_groups; ++g) {
-    __m512i scale_bits = {};
-    if constexpr (kFormat != WeightFormat::kBf16) {
-      scale_bits = ScaleBits<kFormat>(panel + num_groups * kBytes, g);
-    }
+    const Scaling<kFormat> scaling(panel + num_groups * kBytes, g);
     for (int b = 0; b < kPairs / kVectors; ++b, weights += kVectors * 64) {
       const uint8_t* const codes = panel + g * kBytes + b * 64;
       _mm_prefetch(reinterpret_cast<const char*>(codes + 2048), _MM_HINT_T0);
       __m512i vectors[kVectors];
       decoder.Block(codes, vectors);
       for (int i = 0; i < kVectors; ++i) {
-        if constexpr (kFormat != WeightFormat::kBf16) vectors[i] = Scaled(vectors[i], scale_bits);
-        _mm512_store_si512(weights + i * 64, vectors[i]);
+        _mm512_store_si512(weights + i * 64, scaling.Apply(vectors[i]));
       }
     }
   }
