@@ -89,10 +89,16 @@ void CollapseToken(const HyperCollapseParams& p, int64_t t) {
   const int hc = p.num_streams;
   const float* pre = p.pre + t * hc;
   const bf16* streams = p.streams + t * hc * p.dim;
-  for (int32_t d = 0; d < p.dim; ++d) {
-    float sum = 0;
-    for (int j = 0; j < hc; ++j) sum += pre[j] * ToFloat(streams[int64_t{j} * p.dim + d]);
-    p.out[t * p.dim + d] = ToBf16(sum);
+  constexpr int32_t kColumns = 64;
+  for (int32_t begin = 0; begin < p.dim; begin += kColumns) {
+    const int32_t count = std::min(kColumns, p.dim - begin);
+    float sum[kColumns] = {};
+    for (int j = 0; j < hc; ++j) {
+      const bf16* x = streams + int64_t{j} * p.dim + begin;
+      for (int32_t d = 0; d < count; ++d) sum[d] += pre[j] * ToFloat(x[d]);
+    }
+    bf16* out = p.out + t * p.dim + begin;
+    for (int32_t d = 0; d < count; ++d) out[d] = ToBf16(sum[d]);
   }
 }
 

@@ -30,15 +30,14 @@ float ScoreOf(uint64_t key) {
   return std::bit_cast<float>((ordered & 0x80000000u) != 0 ? ordered & 0x7fffffffu : ~ordered);
 }
 
-// Keeps the best `count` keys, ascending by index.
-void KeepBest(std::vector<uint64_t>& keys, int32_t count) {
-  const auto limit = static_cast<size_t>(count);
-  if (keys.size() > limit) {
-    std::nth_element(keys.begin(), keys.begin() + count, keys.end(), std::greater<>());
-    keys.resize(limit);
-  }
-  std::sort(keys.begin(), keys.end(),
-            [](uint64_t a, uint64_t b) { return IndexOf(a) < IndexOf(b); });
+// Keeps the best `count` keys, in the order in which they are.
+void KeepBest(std::vector<uint64_t>& keys, int32_t count, std::vector<uint64_t>& work) {
+  if (std::ssize(keys) <= count) return;
+  if (count == 0) return keys.clear();
+  work = keys;
+  std::nth_element(work.begin(), work.begin() + count - 1, work.end(), std::greater<>());
+  const uint64_t last = work[static_cast<size_t>(count) - 1];  // keys differ, by their index
+  std::erase_if(keys, [last](uint64_t key) { return key < last; });
 }
 
 // What one row needs while it is scored; kept per thread.
@@ -47,7 +46,8 @@ struct RowScratch {
   std::vector<float> weights;    // [heads]
   std::vector<int32_t> entries;  // candidates, ascending
   std::vector<float> scores;     // of the candidates
-  std::vector<uint64_t> keys;
+  std::vector<uint64_t> keys;    // ascending by index
+  std::vector<uint64_t> work;
 };
 
 void ListCandidates(const IndexSelectParams& params, int32_t t, std::vector<int32_t>& entries) {
@@ -119,7 +119,7 @@ void ChooseEntries(const IndexSelectParams& params, int32_t t, RowScratch& row) 
   for (size_t i = 0; i < row.entries.size(); ++i) {
     row.keys.push_back(RankKey(row.scores[i], row.entries[i]));
   }
-  KeepBest(row.keys, params.topk);
+  KeepBest(row.keys, params.topk, row.work);
   int32_t* selection = params.selection + int64_t{t} * params.topk;
   std::fill_n(selection, params.topk, -1);
   for (size_t i = 0; i < row.keys.size(); ++i) selection[i] = IndexOf(row.keys[i]);
@@ -141,7 +141,7 @@ void ChooseBlocks(const IndexSelectParams& params, int32_t t, RowScratch& row) {
   }
   // Entries ascend, so the newest visible one lies in the last block: forced in.
   if (!row.keys.empty()) row.keys.back() |= kForcedRank;
-  KeepBest(row.keys, params.topk_blocks);
+  KeepBest(row.keys, params.topk_blocks, row.work);
   int32_t* blocks = params.blocks_out + int64_t{t} * params.topk_blocks;
   std::fill_n(blocks, params.topk_blocks, -1);
   for (size_t i = 0; i < row.keys.size(); ++i) blocks[i] = IndexOf(row.keys[i]);

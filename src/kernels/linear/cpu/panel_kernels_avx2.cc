@@ -101,68 +101,85 @@ inline __attribute__((always_inline)) void ForColumns(const Body& body) {
   }
 }
 
-template <WeightFormat kFormat, int kRows>
-void StreamRows(const uint8_t* panel, int32_t num_groups, PanelRows rows, float* totals) {
+template <WeightFormat kFormat, int kPanels, int kRows>
+void StreamRows(const uint8_t* panels, int32_t num_groups, PanelRows rows, float* totals) {
   using D = Decoder<kFormat>;
   constexpr int64_t kBytes = PanelGroupBytes(kFormat);
   constexpr int64_t kAhead = 4096;  // bytes; into the next panel at the end
   const D decoder;
-  const uint8_t* const scales = panel + num_groups * kBytes;
-  for (int i = 0; i < kRows * kHalves; ++i) _mm256_storeu_ps(totals + 8 * i, _mm256_setzero_ps());
+  const int64_t panel_bytes = PanelBytes(kFormat, num_groups * kGroupCols);
+  const uint8_t* const scales = panels + num_groups * kBytes;
+  for (int i = 0; i < kRows * kPanels * kHalves; ++i) {
+    _mm256_storeu_ps(totals + 8 * i, _mm256_setzero_ps());
+  }
   for (int64_t g = 0; g < num_groups; ++g) {
-    __m256 sum[kRows][kHalves];
-    for (int t = 0; t < kRows; ++t) sum[t][0] = sum[t][1] = _mm256_setzero_ps();
+    __m256 sum[kRows][kPanels][kHalves];
+    for (int t = 0; t < kRows; ++t) {
+      for (int p = 0; p < kPanels; ++p) sum[t][p][0] = sum[t][p][1] = _mm256_setzero_ps();
+    }
     for (int b = 0; b < kGroupCols / D::kCols; ++b) {
-      const uint8_t* const codes = panel + g * kBytes + b * 64;
-      _mm_prefetch(reinterpret_cast<const char*>(codes + kAhead), _MM_HINT_T0);
-      const auto block = D::Load(codes);
+      typename D::Block block[kPanels];
+      for (int p = 0; p < kPanels; ++p) {
+        const uint8_t* const codes = panels + p * panel_bytes + g * kBytes + b * 64;
+        _mm_prefetch(reinterpret_cast<const char*>(codes + kAhead), _MM_HINT_T0);
+        block[p] = D::Load(codes);
+      }
       const int64_t first = g * kGroupCols + b * D::kCols;
       ForColumns<D::kCols>([&]<int kCol>() __attribute__((always_inline)) {
-        const __m256 w[kHalves] = {decoder.template Column<kCol>(block, 0),
-                                   decoder.template Column<kCol>(block, 1)};
+        __m256 w[kPanels][kHalves];
+        for (int p = 0; p < kPanels; ++p) {
+          for (int h = 0; h < kHalves; ++h) w[p][h] = decoder.template Column<kCol>(block[p], h);
+        }
         for (int t = 0; t < kRows; ++t) {
           const __m256 xt = _mm256_broadcast_ss(rows.Row<float>(t) + first + kCol);
-          for (int h = 0; h < kHalves; ++h) sum[t][h] = _mm256_fmadd_ps(w[h], xt, sum[t][h]);
+          for (int p = 0; p < kPanels; ++p) {
+            for (int h = 0; h < kHalves; ++h) {
+              sum[t][p][h] = _mm256_fmadd_ps(w[p][h], xt, sum[t][p][h]);
+            }
+          }
         }
       });
     }
-    for (int h = 0; h < kHalves; ++h) {
-      const __m256 scale = D::Scale(scales, g, h);
-      for (int t = 0; t < kRows; ++t) {
-        float* const total = totals + t * kPanelRows + 8 * h;
-        _mm256_storeu_ps(total, _mm256_fmadd_ps(sum[t][h], scale, _mm256_loadu_ps(total)));
+    for (int p = 0; p < kPanels; ++p) {
+      for (int h = 0; h < kHalves; ++h) {
+        const __m256 scale = D::Scale(scales + p * panel_bytes, g, h);
+        for (int t = 0; t < kRows; ++t) {
+          float* const total = totals + (t * kPanels + p) * kPanelRows + 8 * h;
+          _mm256_storeu_ps(total, _mm256_fmadd_ps(sum[t][p][h], scale, _mm256_loadu_ps(total)));
+        }
       }
     }
   }
 }
 
+// A group's sum is a chain of 32 FMAs; one row of x needs two panels to fill the multipliers.
+int32_t StreamPanels(WeightFormat /*format*/, int32_t num_rows) { return num_rows == 1 ? 2 : 1; }
+
 template <WeightFormat kFormat>
-void StreamFormat(const uint8_t* panel, int32_t num_groups, PanelRows x, int32_t num_rows,
-                  float* totals) {
+void StreamFormat(const uint8_t* panels, int32_t num_panels, int32_t num_groups, PanelRows x,
+                  int32_t num_rows, float* totals) {
   switch (num_rows) {
     case 1:
-      return StreamRows<kFormat, 1>(panel, num_groups, x, totals);
+      return num_panels == 2 ? StreamRows<kFormat, 2, 1>(panels, num_groups, x, totals)
+                             : StreamRows<kFormat, 1, 1>(panels, num_groups, x, totals);
     case 2:
-      return StreamRows<kFormat, 2>(panel, num_groups, x, totals);
+      return StreamRows<kFormat, 1, 2>(panels, num_groups, x, totals);
     case 3:
-      return StreamRows<kFormat, 3>(panel, num_groups, x, totals);
+      return StreamRows<kFormat, 1, 3>(panels, num_groups, x, totals);
     default:
-      return StreamRows<kFormat, 4>(panel, num_groups, x, totals);
+      return StreamRows<kFormat, 1, 4>(panels, num_groups, x, totals);
   }
 }
 
-// One panel keeps the decoder busy.
-int32_t StreamPanels(WeightFormat /*format*/, int32_t /*num_rows*/) { return 1; }
-
-void Stream(WeightFormat format, const uint8_t* panel, int32_t /*num_panels: one*/,
-            int32_t num_groups, PanelRows x, int32_t num_rows, float* totals) {
+void Stream(WeightFormat format, const uint8_t* panels, int32_t num_panels, int32_t num_groups,
+            PanelRows x, int32_t num_rows, float* totals) {
   switch (format) {
     case WeightFormat::kFp4:
-      return StreamFormat<WeightFormat::kFp4>(panel, num_groups, x, num_rows, totals);
+      return StreamFormat<WeightFormat::kFp4>(panels, num_panels, num_groups, x, num_rows, totals);
     case WeightFormat::kFp8:
-      return StreamFormat<WeightFormat::kFp8>(panel, num_groups, x, num_rows, totals);
+      return StreamFormat<WeightFormat::kFp8>(panels, num_panels, num_groups, x, num_rows, totals);
     default:
-      return StreamFormat<WeightFormat::kBf16>(panel, num_groups, x, num_rows, totals);
+      return StreamFormat<WeightFormat::kBf16>(panels, num_panels, num_groups, x, num_rows, totals);
   }
 }
 

@@ -1,8 +1,9 @@
 // Plain CPU form of SparseAttentionOp: AVX2 + FMA, F32.
 //
-// Each slot of a row is decoded once per head group, then two heads at a time pass over the block.
-// Every score and every sum has its own fixed order of additions, so neither the grouping of heads
-// nor the threads change a bit.
+// Each slot of a row is decoded once, then two heads at a time pass over the slots, block by block.
+// Many rows: a thread does both for its rows. Few rows: the threads share the slots of a row, then
+// its heads. Every score and every sum has its own fixed order of additions, so neither the
+// grouping of heads nor the threads change a bit.
 #include <immintrin.h>
 
 #include <algorithm>
@@ -21,13 +22,19 @@ struct Slot {
   bool global = false;
 };
 
-// Scratch of one (row, head group); kept per thread.
-struct Scratch {
+// A row's filled slots, decoded block by block: block b has sizes[b] of them, packed from slot
+// b * kAttentionBlock on.
+struct DecodedSlots {
   std::vector<Slot> slots;
-  std::vector<float> kv;                // [kAttentionBlock, d] decoded slots of a block
-  std::vector<float> q;                 // [heads, d]
-  std::vector<float> sum;               // [heads, d] sum of probability times kv
-  std::vector<float> max, denominator;  // [heads]
+  std::vector<float> kv;  // [slots, d]
+  std::vector<int32_t> sizes;
+};
+
+// Of two heads; kept per thread.
+struct Scratch {
+  std::vector<float> q;    // [2, d]
+  std::vector<float> sum;  // [2, d] sum of probability times kv
+  float max[2], denominator[2];
 };
 
 const uint8_t* SwaRecord(const AttentionSegment& segment, int32_t position, int32_t dim) {
@@ -58,20 +65,34 @@ void ListSlots(const SparseAttentionParams& params, const AttentionSegment& segm
   }
 }
 
-// Decodes the filled slots of [begin, end), packed. Returns how many there are.
-int32_t DecodeBlock(const std::vector<Slot>& slots, size_t begin, size_t end, int32_t dim,
-                    float* kv) {
+int32_t NumBlocks(const DecodedSlots& decoded) {
+  return static_cast<int32_t>(decoded.slots.size() + kAttentionBlock - 1) / kAttentionBlock;
+}
+
+void ListRow(const SparseAttentionParams& params, const AttentionSegment& segment, int32_t t,
+             DecodedSlots& out) {
+  ListSlots(params, segment, t, out.slots);
+  out.kv.resize(out.slots.size() * static_cast<size_t>(params.head_dim));
+  out.sizes.resize(static_cast<size_t>(NumBlocks(out)));
+}
+
+void DecodeBlock(int32_t dim, int32_t block, DecodedSlots& out) {
+  const size_t begin = static_cast<size_t>(block) * kAttentionBlock;
+  const size_t end = std::min(out.slots.size(), begin + kAttentionBlock);
+  float* kv = out.kv.data() + begin * static_cast<size_t>(dim);
   int32_t n = 0;
   for (size_t s = begin; s < end; ++s) {
-    if (slots[s].record == nullptr) continue;
-    float* out = kv + int64_t{n++} * dim;
-    if (slots[s].global) {
-      kv_codes::DecodeGlobal(slots[s].record, dim, out);
+    const Slot& slot = out.slots[s];
+    if (slot.record == nullptr) continue;
+    if (slot.global) {
+      kv_codes::DecodeGlobal(slot.record, dim, kv);
     } else {
-      kv_codes::DecodeSwa(slots[s].record, dim, out);
+      kv_codes::DecodeSwa(slot.record, dim, kv);
     }
+    kv += dim;
+    ++n;
   }
-  return n;
+  out.sizes[static_cast<size_t>(block)] = n;
 }
 
 // scores[h][s] = q[h] . kv[s] for kHeads heads and kSlots slots.
@@ -147,53 +168,59 @@ void AddProducts(const float* p, const float* correction, const float* kv, int32
   }
 }
 
-// Heads [h, h + kHeads) of the group over one decoded block.
 template <int kHeads>
-void AddBlock(int32_t h, int32_t n, int32_t dim, float scale, Scratch& scratch) {
+void AddBlock(const float* kv, int32_t n, int32_t dim, float scale, Scratch& scratch) {
   float scores[kHeads * kAttentionBlock];
   float correction[kHeads];
-  Dots<kHeads>(scratch.q.data() + int64_t{h} * dim, scratch.kv.data(), n, dim, scores);
-  for (int i = 0; i < kHeads; ++i) {
-    const auto head = static_cast<size_t>(h + i);
-    correction[i] = SoftmaxBlock(scores + i * kAttentionBlock, n, scale, scratch.max[head],
-                                 scratch.denominator[head]);
+  Dots<kHeads>(scratch.q.data(), kv, n, dim, scores);
+  for (int h = 0; h < kHeads; ++h) {
+    correction[h] = SoftmaxBlock(scores + h * kAttentionBlock, n, scale, scratch.max[h],
+                                 scratch.denominator[h]);
   }
-  AddProducts<kHeads>(scores, correction, scratch.kv.data(), n, dim,
-                      scratch.sum.data() + int64_t{h} * dim);
+  AddProducts<kHeads>(scores, correction, kv, n, dim, scratch.sum.data());
 }
 
-void StartRow(const bf16* q, int32_t heads, int32_t dim, Scratch& scratch) {
+void StartHeads(const bf16* q, int32_t heads, int32_t dim, Scratch& scratch) {
   const auto values = static_cast<size_t>(heads) * static_cast<size_t>(dim);
-  scratch.kv.resize(static_cast<size_t>(kAttentionBlock) * static_cast<size_t>(dim));
   scratch.q.resize(values);
   for (size_t i = 0; i < values; ++i) scratch.q[i] = ToFloat(q[i]);
   scratch.sum.assign(values, 0.0f);
-  scratch.max.assign(static_cast<size_t>(heads), -1e30f);
-  scratch.denominator.assign(static_cast<size_t>(heads), 0.0f);
+  std::fill_n(scratch.max, heads, -1e30f);
+  std::fill_n(scratch.denominator, heads, 0.0f);
 }
 
-// out[h, :] of heads [head_begin, head_end) of row t.
-void AttendRow(const SparseAttentionParams& params, const AttentionSegment& segment, int32_t t,
-               int32_t head_begin, int32_t head_end, Scratch& scratch) {
-  const int32_t dim = params.head_dim, heads = head_end - head_begin;
-  const int64_t first = (int64_t{t} * params.num_heads + head_begin) * dim;
-  StartRow(params.q + first, heads, dim, scratch);
-  ListSlots(params, segment, t, scratch.slots);
-  for (size_t begin = 0; begin < scratch.slots.size(); begin += kAttentionBlock) {
-    const size_t end = std::min(scratch.slots.size(), begin + kAttentionBlock);
-    const int32_t n = DecodeBlock(scratch.slots, begin, end, dim, scratch.kv.data());
+// out[t, head .. head + kHeads, :].
+template <int kHeads>
+void AttendHeads(const SparseAttentionParams& params, int32_t t, int32_t head,
+                 const DecodedSlots& decoded) {
+  static thread_local Scratch scratch;
+  const int32_t dim = params.head_dim;
+  const int64_t first = (int64_t{t} * params.num_heads + head) * dim;
+  StartHeads(params.q + first, kHeads, dim, scratch);
+  for (int32_t block = 0; block < NumBlocks(decoded); ++block) {
+    const int32_t n = decoded.sizes[static_cast<size_t>(block)];
     if (n == 0) continue;
-    int32_t h = 0;
-    for (; h + 2 <= heads; h += 2) AddBlock<2>(h, n, dim, params.scale, scratch);
-    if (h < heads) AddBlock<1>(h, n, dim, params.scale, scratch);
+    AddBlock<kHeads>(decoded.kv.data() + int64_t{block} * kAttentionBlock * dim, n, dim,
+                     params.scale, scratch);
   }
-  for (int32_t h = 0; h < heads; ++h) {
-    const auto head = static_cast<size_t>(h);
+  for (int32_t h = 0; h < kHeads; ++h) {
     const float denominator =
-        scratch.denominator[head] + std::exp(params.sink[head_begin + h] - scratch.max[head]);
+        scratch.denominator[h] + std::exp(params.sink[head + h] - scratch.max[h]);
     const float* sum = scratch.sum.data() + int64_t{h} * dim;
     bf16* out = params.out + first + int64_t{h} * dim;
     for (int32_t c = 0; c < dim; ++c) out[c] = ToBf16(sum[c] / denominator);
+  }
+}
+
+// Pairs [begin, end) of heads of row t; a last head may be alone.
+void AttendPairs(const SparseAttentionParams& params, int32_t t, int64_t begin, int64_t end,
+                 const DecodedSlots& decoded) {
+  for (auto pair = static_cast<int32_t>(begin); pair < end; ++pair) {
+    if (2 * pair + 1 < params.num_heads) {
+      AttendHeads<2>(params, t, 2 * pair, decoded);
+    } else {
+      AttendHeads<1>(params, t, 2 * pair, decoded);
+    }
   }
 }
 
@@ -206,20 +233,31 @@ const AttentionSegment& SegmentOf(const SparseAttentionParams& params, int32_t t
 }  // namespace
 
 void SparseAttentionCpu(const Backend& backend, const SparseAttentionParams& params) {
-  // Few rows: split the heads too, and decode the slots once per group.
   const int32_t num_threads = backend.threads == nullptr ? 1 : backend.threads->num_threads();
-  const bool few_rows = params.num_tokens < 4 * num_threads;
-  const int32_t group = few_rows ? std::min(params.num_heads, 16) : params.num_heads;
-  const int32_t groups = (params.num_heads + group - 1) / group;
-  backend.ParallelFor(int64_t{params.num_tokens} * groups, 1, [&](int64_t begin, int64_t end) {
-    static thread_local Scratch scratch;
-    for (int64_t item = begin; item < end; ++item) {
-      const auto t = static_cast<int32_t>(item / groups);
-      const auto head = static_cast<int32_t>(item % groups) * group;
-      AttendRow(params, SegmentOf(params, t), t, head, std::min(params.num_heads, head + group),
-                scratch);
-    }
-  });
+  const int32_t pairs = (params.num_heads + 1) / 2;
+  if (params.num_tokens >= 2 * num_threads) {
+    backend.ParallelFor(params.num_tokens, 1, [&](int64_t begin, int64_t end) {
+      static thread_local DecodedSlots decoded;
+      for (auto t = static_cast<int32_t>(begin); t < end; ++t) {
+        ListRow(params, SegmentOf(params, t), t, decoded);
+        for (int32_t b = 0; b < NumBlocks(decoded); ++b) DecodeBlock(params.head_dim, b, decoded);
+        AttendPairs(params, t, 0, pairs, decoded);
+      }
+    });
+    return;
+  }
+  static thread_local DecodedSlots of_caller;
+  DecodedSlots& decoded = of_caller;  // the loops' bodies run on other threads, too
+  for (int32_t t = 0; t < params.num_tokens; ++t) {
+    ListRow(params, SegmentOf(params, t), t, decoded);
+    backend.ParallelFor(NumBlocks(decoded), 1, [&](int64_t begin, int64_t end) {
+      for (auto b = static_cast<int32_t>(begin); b < end; ++b) {
+        DecodeBlock(params.head_dim, b, decoded);
+      }
+    });
+    backend.ParallelFor(
+        pairs, 1, [&](int64_t begin, int64_t end) { AttendPairs(params, t, begin, end, decoded); });
+  }
 }
 
 }  // namespace deepinfer
