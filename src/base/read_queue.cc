@@ -35,8 +35,9 @@ struct ReadQueue::Shared {
       if (batch->next == batch->reads.size()) waiting.pop_front();
       ++batch->running;
       lock.unlock();
-      const Status status = read.direct ? read.file->ReadDirect(read.offset, read.out)
-                                        : read.file->ReadAt(read.offset, read.out);
+      Status status = read.direct ? read.file->ReadDirect(read.offset, read.out)
+                                  : read.file->ReadAt(read.offset, read.out);
+      if (status.ok() && read.check) status = read.check(read.out);
       lock.lock();
       --batch->running;
       if (!status.ok()) Abandon(*batch, status);

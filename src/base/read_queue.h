@@ -5,6 +5,7 @@
 // sleep when there is nothing to read.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <span>
 #include <thread>
@@ -25,6 +26,8 @@ struct FileRead {
   int64_t offset = 0;
   std::span<uint8_t> out;
   bool direct = false;  // ReadDirect, with its requirements; else ReadAt
+  // A look at what was read, by the thread that read it; a failure is the read's. May be empty.
+  std::function<Status(std::span<const uint8_t>)> check;
 };
 
 class ReadQueue {

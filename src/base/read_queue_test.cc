@@ -56,6 +56,20 @@ TEST_P(ReadQueueTest, DirectReadsGiveTheSame) {
   EXPECT_TRUE(Same({out.begin(), out.end()}));
 }
 
+TEST_P(ReadQueueTest, WhatWasReadMayBeRefused) {
+  ReadQueue queue(GetParam());
+  std::vector<uint8_t> out(1);
+  const auto check = [](std::span<const uint8_t> bytes) {
+    return bytes[0] == 7 ? OkStatus() : DataLoss("found ", int{bytes[0]}, ", expected 7");
+  };
+  EXPECT_TRUE(
+      queue.Start({{.file = file_.get(), .offset = 7, .out = out, .check = check}}).Wait().ok());
+  EXPECT_EQ(
+      MessageOf(
+          queue.Start({{.file = file_.get(), .offset = 8, .out = out, .check = check}}).Wait()),
+      "found 8, expected 7");
+}
+
 TEST_P(ReadQueueTest, NoReadsAreOverAtOnce) {
   ReadQueue queue(GetParam());
   EXPECT_TRUE(queue.Start({}).Wait().ok());

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "base/hash64.h"
 
 namespace deepinfer {
 namespace {
@@ -70,23 +71,22 @@ class ExpertCache::Fetch : public ExpertFetch {
 };
 
 StatusOr<std::unique_ptr<ExpertCache>> ExpertCache::Create(const ModelWeights& weights,
-                                                           const PackedLayout& layout,
-                                                           FilePlace image, int32_t num_slots) {
+                                                           const PackedImage& image,
+                                                           int32_t num_slots) {
   CHECK_GE(num_slots, 2);
-  std::unique_ptr<ExpertCache> cache(new ExpertCache(weights, layout, image));
+  std::unique_ptr<ExpertCache> cache(new ExpertCache(weights, image));
   cache->slots_.resize(static_cast<size_t>(num_slots));
   DI_ASSIGN_OR_RETURN(cache->memory_,
                       LargeBlock::Allocate(num_slots * cache->slot_bytes_, "expert cache"));
   return cache;
 }
 
-ExpertCache::ExpertCache(const ModelWeights& weights, const PackedLayout& layout, FilePlace image)
+ExpertCache::ExpertCache(const ModelWeights& weights, const PackedImage& image)
     : weights_(weights),
-      layout_(layout),
       image_(image),
-      slot_bytes_(CountExperts(weights, layout).slot_bytes),
+      slot_bytes_(CountExperts(weights, *image.layout).slot_bytes),
       queue_(kNumReaders) {
-  for (int32_t block = 0; block < layout.num_blocks(); ++block) {
+  for (int32_t block = 0; block < image.layout->num_blocks(); ++block) {
     slot_of_.emplace_back(BlockOf(weights, block).experts.size(), kNone);
   }
 }
@@ -106,12 +106,8 @@ std::unique_ptr<ExpertFetch> ExpertCache::Start(int32_t block, std::span<const i
     if (SlotOf(block, expert) != kNone) continue;
     const int32_t slot = MakeRoom(block, expert);
     fetch->Add(expert, slot, true);
-    const PackedRange range = layout_.Expert(block, expert);
-    reads.push_back({.file = image_.file,
-                     .offset = image_.offset + range.offset,
-                     .out = {SlotMemory(slot), static_cast<size_t>(range.bytes)},
-                     .direct = true});
-    counts_.bytes_read += range.bytes;
+    reads.push_back(ReadInto(slot, block, expert));
+    counts_.bytes_read += std::ssize(reads.back().out);
   }
   for (const int32_t expert : experts) {
     slots_[static_cast<size_t>(SlotOf(block, expert))].last_use = ++uses_;
@@ -147,9 +143,35 @@ void ExpertCache::Forget(int32_t slot) {
   s.last_use = 0;
 }
 
+FileRead ExpertCache::ReadInto(int32_t slot, int32_t block, int32_t expert) const {
+  const PackedRange range = image_.layout->Expert(block, expert);
+  const auto check = [this, range, expert](std::span<const uint8_t> bytes) {
+    return Annotate(Check(range, bytes), "expert ", expert);
+  };
+  return {.file = image_.first_byte.file,
+          .offset = image_.first_byte.offset + range.offset,
+          .out = {SlotMemory(slot), static_cast<size_t>(range.bytes)},
+          .direct = true,
+          .check = check};
+}
+
+Status ExpertCache::Check(const PackedRange& range, std::span<const uint8_t> bytes) const {
+  auto at = std::lower_bound(
+      image_.pieces.begin(), image_.pieces.end(), range.offset,
+      [](const CheckedRange& piece, int64_t offset) { return piece.range.offset < offset; });
+  for (; at != image_.pieces.end() && at->range.end() <= range.end(); ++at) {
+    const auto first = static_cast<size_t>(at->range.offset - range.offset);
+    if (Hash64(bytes.subspan(first, static_cast<size_t>(at->range.bytes))) == at->checksum)
+      continue;
+    return DataLoss(image_.path, ": damaged at byte ", at->range.offset,
+                    " of the packed image; delete the file, the next start makes it again");
+  }
+  return OkStatus();
+}
+
 ExpertMatrices ExpertCache::InSlot(int32_t block, int32_t expert, int32_t slot) const {
   ExpertMatrices matrices = BlockOf(weights_, block).experts[static_cast<size_t>(expert)];
-  const auto parts = layout_.ExpertParts(block, expert);
+  const auto parts = image_.layout->ExpertParts(block, expert);
   Matrix* const all[] = {&matrices.w1, &matrices.w3, &matrices.w2};
   for (size_t i = 0; i < parts.size(); ++i) {
     if (!all[i]->usual_scales) continue;  // takes the slow path over its plain view

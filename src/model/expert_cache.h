@@ -6,6 +6,8 @@
 #pragma once
 
 #include <memory>
+#include <span>
+#include <string>
 #include <vector>
 
 #include "base/disk.h"
@@ -14,17 +16,25 @@
 #include "model/expert_source.h"
 #include "model/packed_layout.h"
 #include "model/weights.h"
+#include "model/weights_cache.h"
 
 namespace deepinfer {
 
+// A packed image in a file. What it points to outlives its user.
+struct PackedImage {
+  const PackedLayout* layout = nullptr;
+  std::string path;      // for messages
+  FilePlace first_byte;  // at a multiple of kDirectAlign
+  // What parts of it must read as, ascending; parts that are not listed are believed.
+  std::span<const CheckedRange> pieces;
+};
+
 class ExpertCache : public ExpertSource {
  public:
-  // `image`: the packed image's first byte, at a multiple of kDirectAlign. `weights` gives shapes
-  // and plain views. All of them outlive the cache. Requires: num_slots >= 2. Errors:
-  // kResourceExhausted if the memory cannot be had.
+  // `weights` gives shapes and plain views and outlives the cache.
+  // Requires: num_slots >= 2. Errors: kResourceExhausted if the memory cannot be had.
   static StatusOr<std::unique_ptr<ExpertCache>> Create(const ModelWeights& weights,
-                                                       const PackedLayout& layout, FilePlace image,
-                                                       int32_t num_slots);
+                                                       const PackedImage& image, int32_t num_slots);
 
   int32_t capacity() const override { return static_cast<int32_t>(slots_.size()); }
   std::unique_ptr<ExpertFetch> Start(int32_t block, std::span<const int32_t> experts) override;
@@ -39,17 +49,18 @@ class ExpertCache : public ExpertSource {
     bool pinned = false;  // by a fetch
   };
 
-  ExpertCache(const ModelWeights& weights, const PackedLayout& layout, FilePlace image);
+  ExpertCache(const ModelWeights& weights, const PackedImage& image);
   int32_t& SlotOf(int32_t block, int32_t expert);
   uint8_t* SlotMemory(int32_t slot) const { return memory_.data() + slot * slot_bytes_; }
   // A slot for an expert that has none: a free one, or the least recently used.
   int32_t MakeRoom(int32_t block, int32_t expert);
   void Forget(int32_t slot);
+  FileRead ReadInto(int32_t slot, int32_t block, int32_t expert) const;
+  Status Check(const PackedRange& range, std::span<const uint8_t> bytes) const;
   ExpertMatrices InSlot(int32_t block, int32_t expert, int32_t slot) const;
 
   const ModelWeights& weights_;
-  const PackedLayout& layout_;
-  const FilePlace image_;
+  const PackedImage image_;
   int64_t slot_bytes_ = 0;
   LargeBlock memory_;
   std::vector<Slot> slots_;

@@ -73,11 +73,10 @@ StatusOr<std::unique_ptr<PlacedWeights>> PlacedWeights::Place(Disk& disk,
   if (options.experts != WeightPlace::kRam) {
     CHECK(packed != nullptr && packed->image_file().has_value());
     DI_ASSIGN_OR_RETURN(placed->image_, disk.OpenRead(packed->image_file()->path));
-    const int64_t offset = packed->image_file()->image_offset;
-    DI_RETURN_IF_ERROR(options.experts == WeightPlace::kMmap
-                           ? placed->MapExperts(packed->layout(), offset)
-                           : placed->CacheExperts(checkpoint.config(), packed->layout(), offset,
-                                                  AvailableMemoryBytes(disk)));
+    DI_RETURN_IF_ERROR(
+        options.experts == WeightPlace::kMmap
+            ? placed->MapExperts(*packed)
+            : placed->CacheExperts(checkpoint.config(), *packed, AvailableMemoryBytes(disk)));
   }
   DI_ASSIGN_OR_RETURN(
       placed->engram_,
@@ -85,9 +84,10 @@ StatusOr<std::unique_ptr<PlacedWeights>> PlacedWeights::Place(Disk& disk,
   return placed;
 }
 
-Status PlacedWeights::MapExperts(const PackedLayout& layout, int64_t image_offset) {
+Status PlacedWeights::MapExperts(const PackedWeights& packed) {
   DI_ASSIGN_OR_RETURN(const std::span<const uint8_t> file, image_->Map());
-  const uint8_t* const image = file.data() + image_offset;
+  const uint8_t* const image = file.data() + packed.image_file()->image_offset;
+  const PackedLayout& layout = packed.layout();
   const auto place = [&](BlockWeights& block, int32_t index) {
     for (int32_t e = 0; e < std::ssize(block.experts); ++e) {
       ExpertWeights& expert = block.experts[static_cast<size_t>(e)];
@@ -105,15 +105,21 @@ Status PlacedWeights::MapExperts(const PackedLayout& layout, int64_t image_offse
   return OkStatus();
 }
 
-Status PlacedWeights::CacheExperts(const ModelConfig& config, const PackedLayout& layout,
-                                   int64_t image_offset, int64_t free_bytes) {
-  const ExpertTotals totals = CountExperts(weights_, layout);
+Status PlacedWeights::CacheExperts(const ModelConfig& config, const PackedWeights& packed,
+                                   int64_t free_bytes) {
+  const ExpertTotals totals = CountExperts(weights_, packed.layout());
   const int32_t topk = std::max(config.num_experts_per_tok, config.dspark_num_experts_per_tok);
   DI_ASSIGN_OR_RETURN(const int32_t num_slots,
                       NumExpertSlots(options_.expert_cache_bytes, free_bytes, totals.slot_bytes,
                                      totals.num_experts, topk));
-  DI_ASSIGN_OR_RETURN(
-      experts_, ExpertCache::Create(weights_, layout, {image_.get(), image_offset}, num_slots));
+  const ImageFile& image = *packed.image_file();
+  DI_ASSIGN_OR_RETURN(experts_,
+                      ExpertCache::Create(weights_,
+                                          {.layout = &packed.layout(),
+                                           .path = image.path,
+                                           .first_byte = {image_.get(), image.image_offset},
+                                           .pieces = image.pieces},
+                                          num_slots));
   return OkStatus();
 }
 

@@ -57,9 +57,8 @@ class PlacedWeights {
 
  private:
   explicit PlacedWeights(const ModelWeights& weights) : weights_(weights) {}
-  Status MapExperts(const PackedLayout& layout, int64_t image_offset);
-  Status CacheExperts(const ModelConfig& config, const PackedLayout& layout, int64_t image_offset,
-                      int64_t free_bytes);
+  Status MapExperts(const PackedWeights& packed);
+  Status CacheExperts(const ModelConfig& config, const PackedWeights& packed, int64_t free_bytes);
 
   ModelWeights weights_;
   PlacementOptions options_;

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+
 #include "model/testing/test_model.h"
 
 namespace deepinfer {
@@ -47,6 +49,34 @@ TEST_F(PlacedWeightsTest, ExpertsElsewhereTakeNoMemory) {
   EXPECT_FALSE(panels(**Place(without.get(), {.experts = WeightPlace::kDisk})));
   EXPECT_TRUE(panels(**Place(without.get(), {.experts = WeightPlace::kMmap})));
   EXPECT_TRUE(panels(**Place(with.get(), {})));
+}
+
+// What a disk changed on its own is not computed with.
+TEST_F(PlacedWeightsTest, ADamagedExpertFailsItsPass) {
+  const std::vector<float> expected = RunEverything(model_.model());
+  const auto packed = Load(false);
+  const auto placed = Place(packed.get(), {.experts = WeightPlace::kDisk}).value();
+  const auto model = model_.MakeModel(*placed);
+  const ImageFile& image = *packed->image_file();
+  const int64_t at = image.image_offset + packed->layout().Expert(7, 3).offset + 99;
+  const auto flip = [&] {
+    std::array<uint8_t, 1> byte;
+    ASSERT_TRUE(model_.disk().OpenRead(image.path).value()->ReadAt(at, byte).ok());
+    byte[0] ^= 4;
+    ASSERT_TRUE(model_.disk().OpenUpdate(image.path).value()->WriteAt(at, byte).ok());
+  };
+  const auto run = [&] {
+    TestSequence sequence(*model, TestTokens(40, model->config().vocab_size, 9));
+    return model->Forward({{sequence.Segment(0, 40)}}).status();
+  };
+  flip();
+  EXPECT_EQ(run().code(), StatusCode::kDataLoss);
+  const std::string message = MessageOf(run());
+  EXPECT_TRUE(
+      message.starts_with("experts of block 7: expert 3: " + image.path + ": damaged at byte "))
+      << message;
+  flip();
+  EXPECT_TRUE(RunEverything(*model) == expected);
 }
 
 TEST_F(PlacedWeightsTest, TooSmallACacheIsRefused) {

@@ -39,7 +39,9 @@ class Places {
     return MakeEngramSource(place, FindEngramTables(model_.checkpoint())).value();
   }
   std::unique_ptr<ExpertCache> Cache(int32_t num_slots) {
-    return ExpertCache::Create(model_.weights(), layout_, {image_.get(), 0}, num_slots).value();
+    return ExpertCache::Create(model_.weights(), {&layout_, "image", {image_.get(), 0}, {}},
+                               num_slots)
+        .value();
   }
   TestModel& model() { return model_; }
   SimulatedDisk& disk() { return model_.disk(); }

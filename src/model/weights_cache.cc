@@ -178,6 +178,14 @@ bool WeightsCache::Check(int32_t piece, std::span<const uint8_t> bytes) {
   return false;
 }
 
+ImageFile WeightsCache::image() const {
+  ImageFile image = {path_, image_offset_, {}};
+  for (size_t i = 0; i < pieces_.size(); ++i) {
+    image.pieces.push_back({pieces_[i].range, records_[i].checksum});
+  }
+  return image;
+}
+
 void WeightsCache::Forget(int32_t piece) { states_[static_cast<size_t>(piece)] = kMissing; }
 
 Status WeightsCache::OpenWriter() {

@@ -28,10 +28,17 @@ namespace deepinfer {
 // file of the checkpoint. Errors: as ReadAt.
 StatusOr<Sha256Digest> WeightsCacheKey(const TensorFiles& files, const PackedLayout& layout);
 
+// Some bytes of the image and their Hash64.
+struct CheckedRange {
+  PackedRange range;
+  uint64_t checksum = 0;
+};
+
 // Where an image lies for whoever maps it or reads parts of it.
 struct ImageFile {
   std::string path;
-  int64_t image_offset = 0;  // of the image in the file, a multiple of kPackedAlign
+  int64_t image_offset = 0;          // of the image in the file, a multiple of kPackedAlign
+  std::vector<CheckedRange> pieces;  // all of it, ascending
 };
 
 class WeightsCache {
@@ -67,7 +74,7 @@ class WeightsCache {
   // given up. Errors: as Disk.
   Status Finish();
 
-  ImageFile image() const { return {path_, image_offset_}; }
+  ImageFile image() const;
 
  private:
   enum State : uint8_t { kMissing, kPacked, kScanned };
