@@ -43,6 +43,9 @@ function(di_library name)
   target_precompile_headers(${name} PRIVATE ${PROJECT_SOURCE_DIR}/src/base/pch.h)
 endfunction()
 
+set(DI_TEST_ROOT "${PROJECT_SOURCE_DIR}" CACHE STRING
+  "Where tests find this tree; \".\": in the folder where they are started, for tests that travel")
+
 # di_test(<name> SOURCES a_test.cc ... DEPS targets... [LABELS cpu slow ...] [TIMEOUT s])
 #   One GoogleTest program; every TEST in it becomes one ctest. Labels default to cpu.
 function(di_test name)
@@ -58,7 +61,7 @@ function(di_test name)
   endif()
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE ${ARG_DEPS} GTest::gtest GTest::gtest_main)
-  target_compile_definitions(${name} PRIVATE DI_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+  target_compile_definitions(${name} PRIVATE DI_SOURCE_DIR="${DI_TEST_ROOT}")
   target_precompile_headers(${name} PRIVATE <gtest/gtest.h> ${PROJECT_SOURCE_DIR}/src/base/pch.h)
   # CMake lists lose ';' in PROPERTIES, so the labels are escaped once.
   string(REPLACE ";" "\\;" labels "${ARG_LABELS}")

@@ -3,6 +3,10 @@
 # it can be built on one machine and run on another that has GPUs and no compiler:
 #   tools/gpu_check.sh bundle   builds, and gathers programs and their libraries in build/gpu_bundle
 #   tools/gpu_check.sh run      runs them from there; closes with `N passed, N failed`
+# Hosts of GPUs also have processors that build machines lack. The same for the CPU build, with
+# kernel and golden tests of every variant and benchmarks (tools/cpu_check.sh):
+#   tools/gpu_check.sh bundle-cpu
+#   tools/gpu_check.sh --cpu
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 bundle=build/gpu_bundle
@@ -50,5 +54,7 @@ run_bundle() {
 case ${1:-} in
   bundle) make_bundle ;;
   run) run_bundle ;;
-  *) echo "Usage: tools/gpu_check.sh bundle|run" >&2 && exit 2 ;;
+  bundle-cpu) tools/cpu_check.sh bundle ;;
+  --cpu) tools/cpu_check.sh run ;;
+  *) echo "Usage: tools/gpu_check.sh bundle|run|bundle-cpu|--cpu" >&2 && exit 2 ;;
 esac

@@ -6,6 +6,7 @@
 
 #include "kernels/cpu/features.h"
 #include "kernels/rms_norm/rms_norm.h"
+#include "kernels/testing/packed.h"
 
 namespace deepinfer {
 namespace {
@@ -120,6 +121,17 @@ TEST(Backend, AForcedVariantNamesWhatTheProcessorLacks) {
   EXPECT_NE(message("amx", no_tiles).find("no amx_bf16, which variant amx needs"),
             std::string::npos);
   EXPECT_NE(message("tpu", kNewCpu).find("no kernel variant"), std::string::npos);
+}
+
+// What the tests of a variant say where it cannot run: they never pass without running.
+TEST(Backend, TestsOfAVariantNameWhatTheProcessorLacks) {
+  EXPECT_EQ(testing::SkipReason(kAmxVariant, kNewCpu), "");
+  CpuFeatures no_bf16 = kNewCpu;
+  no_bf16.avx512_bf16 = false;
+  EXPECT_EQ(testing::SkipReason(kAvx2Variant, no_bf16), "");
+  EXPECT_EQ(testing::SkipReason(kAvx512Variant, no_bf16), "skipped: no avx512_bf16");
+  EXPECT_EQ(testing::SkipReason(kAmxVariant, kOldCpu),
+            "skipped: no avx512 avx512_bf16 avx512_vbmi avx512_vnni amx_bf16");
 }
 
 TEST(Backend, ChecksRunBeforeEveryVariant) {

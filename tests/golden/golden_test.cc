@@ -6,7 +6,7 @@
 
 #include <filesystem>
 
-#include "kernels/cpu/features.h"
+#include "kernels/testing/packed.h"
 
 namespace deepinfer {
 namespace {
@@ -49,18 +49,8 @@ std::string Shared(const std::string& name) {
 }
 
 // Every folder once per CPU variant of this machine, and with the oracle.
-class GoldenCpu : public ::testing::TestWithParam<VariantId> {
- protected:
-  void SetUp() override {
-    const std::string missing = MissingFeatures(GetParam());
-    if (!missing.empty()) GTEST_SKIP() << "skipped: no " << missing;
-  }
-};
-INSTANTIATE_TEST_SUITE_P(Cpu, GoldenCpu,
-                         ::testing::Values(kAvx2Variant, kAvx512Variant, kAmxVariant),
-                         [](const auto& info) {
-                           return VariantNames()[static_cast<size_t>(info.param)];
-                         });
+class GoldenCpu : public testing::CpuVariants {};
+DI_INSTANTIATE_CPU_VARIANTS(GoldenCpu);
 
 TEST_P(GoldenCpu, Tiny) { ExpectGreen(Stored("tiny"), GetParam()); }
 TEST(Golden, TinyOracle) { ExpectGreen(Stored("tiny"), kRefVariant); }

@@ -37,12 +37,18 @@ inline PackedMatrix MakePacked(WeightFormat format, DataKind kind, int32_t rows,
   return m;
 }
 
+// Why tests of a variant are skipped on a processor, as "skipped: no avx512_bf16"; "" = they run.
+inline std::string SkipReason(VariantId variant, const CpuFeatures& cpu = ThisCpu()) {
+  const std::string missing = MissingFeatures(variant, cpu);
+  return missing.empty() ? "" : "skipped: no " + missing;
+}
+
 // A suite of tests run once per CPU variant; skipped, with the reason, where it cannot run.
 class CpuVariants : public ::testing::TestWithParam<VariantId> {
  protected:
   void SetUp() override {
-    const std::string missing = MissingFeatures(GetParam());
-    if (!missing.empty()) GTEST_SKIP() << "skipped: no " << missing;
+    const std::string reason = SkipReason(GetParam());
+    if (!reason.empty()) GTEST_SKIP() << reason;
   }
   Backend backend() const { return {.variant = GetParam()}; }
 };
@@ -51,8 +57,9 @@ inline std::string VariantTestName(const ::testing::TestParamInfo<VariantId>& in
   return VariantNames()[static_cast<size_t>(info.param)];
 }
 
-#define DI_INSTANTIATE_CPU_VARIANTS(suite) \
-  INSTANTIATE_TEST_SUITE_P(                \
-      Cpu, suite, ::testing::Values(kAvx2Variant, kAvx512Variant, kAmxVariant), VariantTestName)
+#define DI_INSTANTIATE_CPU_VARIANTS(suite)                                               \
+  INSTANTIATE_TEST_SUITE_P(Cpu, suite,                                                   \
+                           ::testing::Values(kAvx2Variant, kAvx512Variant, kAmxVariant), \
+                           ::deepinfer::testing::VariantTestName)
 
 }  // namespace deepinfer::testing
