@@ -10,6 +10,7 @@ namespace {
 
 // More wishes than these take longer than the page faults they save.
 constexpr size_t kMaxRangesAdvised = 8192;
+constexpr std::string_view kRamName = "engram tables in memory (engram ram)";  // for messages
 constexpr int kNumReaders = 16;
 // Of a table that is read as a whole; a round lies between two calls of `progress`.
 constexpr size_t kPieceBytes = size_t{8} << 20, kPiecesPerRound = 32;
@@ -43,7 +44,7 @@ class RamTables : public WholeTables {
     for (const StoredEngramTable& table : stored) {
       const EngramTable& view = table.view;
       const int64_t data = view.rows * view.dim, scale = view.rows * ScaleBytes(view);
-      DI_ASSIGN_OR_RETURN(LargeBlock block, LargeBlock::Allocate(data + scale, "engram: ram"));
+      DI_ASSIGN_OR_RETURN(LargeBlock block, LargeBlock::Allocate(data + scale, kRamName));
       tables_.push_back({view.rows, view.dim, block.data(), block.data() + data});
       AddReads(table.data, {block.data(), static_cast<size_t>(data)}, reads);
       AddReads(table.scale, {block.data() + data, static_cast<size_t>(scale)}, reads);
@@ -78,7 +79,7 @@ class RamTables : public WholeTables {
       const size_t last = std::min(reads.size(), first + kPiecesPerRound);
       const auto begin = reads.begin() + static_cast<std::ptrdiff_t>(first);
       const auto end = reads.begin() + static_cast<std::ptrdiff_t>(last);
-      DI_RETURN_IF_ERROR(Annotate(queue.Start({begin, end}).Wait(), "engram: ram"));
+      DI_RETURN_IF_ERROR(Annotate(queue.Start({begin, end}).Wait(), kRamName));
       for (size_t i = first; i < last; ++i) done += std::ssize(reads[i].out);
       if (progress) progress(done, memory_bytes());
     }

@@ -1,9 +1,12 @@
 // model/placed_weights.h: the weights of a running model, each kind where it was asked to live.
 //
-//   what                 ram                     mmap                     disk
-//   routed experts       packed, in memory       mapped weights cache     slots, read from the
-//   cache engram tables        a copy in memory        mapped checkpoint        rows of a pass,
-//   read all other weights    packed, in memory; lookup tables and vectors in the mapped checkpoint
+//   routed experts   ram: packed, in memory; mmap: the mapped weights cache; disk: slots in memory,
+//                    read from the weights cache
+//   engram tables    ram: a copy in memory; mmap: the mapped checkpoint; disk: the rows of a pass,
+//                    read from the checkpoint
+//   all the rest     packed, in memory; lookup tables and vectors in the mapped checkpoint
+// Pages of mapped files are the system's, which drops them when memory is short. Threads: the step
+// loop only.
 #pragma once
 
 #include <memory>

@@ -265,6 +265,10 @@ TEST_F(FailingDisk, AnEngramRowThatCannotBeReadFailsItsPass) {
   };
   fail_at(bad);
   EXPECT_TRUE(MessageOf(Run(*model)).starts_with("engram table 1: model/")) << Run(*model);
+  const auto copied =
+      MakeEngramSource(WeightPlace::kRam, FindEngramTables(places_.model().checkpoint()));
+  EXPECT_TRUE(MessageOf(copied.status()).starts_with("engram tables in memory (engram ram): model"))
+      << copied.status();
   fail_at(-1);
   EXPECT_TRUE(RunEverything(*model) == expected_);
 }
