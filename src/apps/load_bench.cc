@@ -11,6 +11,7 @@
 #include "apps/answer_collector.h"
 #include "base/cpu_topology.h"
 #include "base/large_block.h"
+#include "base/process_memory.h"
 #include "base/progress.h"
 #include "base/thread_pool.h"
 
@@ -19,34 +20,11 @@ namespace {
 
 constexpr int64_t kChunkBytes = int64_t{4} << 20;
 constexpr int kMaxRounds = 10;
-constexpr double kMaxSeconds = 6;
+constexpr double kMaxSeconds = 15;
 
 // Until the weights are ready.
 double WeightSeconds(const LoadTimes& times) {
   return times.headers_s + times.weights.cache_s + times.weights.source_s;
-}
-
-// Bytes after "name:" in what the system says about this process; 0 if it says nothing.
-int64_t StatusBytes(std::string_view name) {
-  std::FILE* const file = std::fopen("/proc/self/status", "re");
-  if (file == nullptr) return 0;
-  long long kilobytes = 0;
-  char line[256];
-  while (std::fgets(line, sizeof line, file) != nullptr) {
-    if (std::string_view(line).starts_with(name)) {
-      std::sscanf(line + name.size(), ": %lld", &kilobytes);
-      break;
-    }
-  }
-  std::fclose(file);
-  return kilobytes * 1024;
-}
-
-void ForgetPeak() {
-  if (std::FILE* const file = std::fopen("/proc/self/clear_refs", "we")) {
-    std::fputs("5", file);
-    std::fclose(file);
-  }
 }
 
 void DropFromSystemCache(const std::string& path) {
@@ -89,8 +67,9 @@ class Files {
     return bytes;
   }
 
-  // Bytes a second of reading everything in order.
-  StatusOr<double> Ceiling(ThreadPool& pool, Clock& clock) const {
+  // Bytes a second of reading everything in order, into freshly mapped memory or into memory in
+  // use.
+  StatusOr<double> Ceiling(bool fresh, ThreadPool& pool, Clock& clock) const {
     DI_RETURN_IF_ERROR(Prepare());
     std::vector<std::unique_ptr<ReadableFile>> files;
     std::vector<Chunk> chunks;
@@ -102,12 +81,12 @@ class Files {
       }
       bytes += files.back()->size();
     }
-    const int64_t room = cold_ ? pool.num_threads() : places;
+    const int64_t room = fresh ? places : pool.num_threads();
     DI_ASSIGN_OR_RETURN(const LargeBlock memory,
                         LargeBlock::Allocate(room * kChunkBytes, "what is read"));
-    if (cold_) std::fill_n(memory.data(), memory.num_bytes(), uint8_t{1});
+    if (!fresh) std::fill_n(memory.data(), memory.num_bytes(), uint8_t{1});
     const MonotonicTime start = clock.Now();
-    DI_RETURN_IF_ERROR(ReadAll(chunks, memory, pool));
+    DI_RETURN_IF_ERROR(ReadAll(chunks, fresh, memory, pool));
     return static_cast<double>(bytes) / Seconds(clock.Now() - start);
   }
 
@@ -117,15 +96,15 @@ class Files {
     int64_t offset, place;  // in the file; in fresh memory
   };
 
-  Status ReadAll(const std::vector<Chunk>& chunks, const LargeBlock& memory,
-                 ThreadPool& pool) const {
+  static Status ReadAll(const std::vector<Chunk>& chunks, bool fresh, const LargeBlock& memory,
+                        ThreadPool& pool) {
     std::atomic<int64_t> next{0};
     std::mutex mutex;
     Status failure;
     pool.ParallelFor(pool.num_threads(), 1, [&](int64_t thread, int64_t) {
       for (int64_t i; (i = next.fetch_add(1)) < std::ssize(chunks);) {
         const Chunk& chunk = chunks[static_cast<size_t>(i)];
-        uint8_t* const to = memory.data() + (cold_ ? thread * kChunkBytes : chunk.place);
+        uint8_t* const to = memory.data() + (fresh ? chunk.place : thread * kChunkBytes);
         const int64_t pages = (chunk.file->size() - chunk.offset + kDirectAlign - 1) / kDirectAlign;
         const auto size = static_cast<size_t>(std::min(kChunkBytes, pages * kDirectAlign));
         const Status status = chunk.file->ReadDirect(chunk.offset, {to, size});
@@ -161,10 +140,10 @@ StatusOr<std::vector<std::string>> FilesOf(const EngineFlags& flags,
 
 // Loads; keeps the times if they are the best so far.
 Status LoadOnce(const EngineFlags& flags, const CommandContext& context, LoadBench* bench) {
-  ForgetPeak();
+  ForgetPeakResidentBytes();
   DI_ASSIGN_OR_RETURN(const auto engine, LoadWithProgress(flags, context));
-  bench->peak_resident_bytes = StatusBytes("VmHWM");
-  bench->resident_bytes = StatusBytes("VmRSS");
+  bench->peak_resident_bytes = PeakResidentBytes();
+  bench->resident_bytes = ResidentBytes();
   bench->weight_bytes = engine->checkpoint().census().total.num_bytes;
   const LoadTimes& times = engine->load_times();
   if (bench->num_rounds++ == 0 || WeightSeconds(times) < bench->LoadSeconds()) {
@@ -187,7 +166,12 @@ StatusOr<LoadBench> BenchLoad(const EngineFlags& flags, bool cold, const Command
   const MonotonicTime start = context.clock.Now();
   while (bench.num_rounds == 0 ||
          (bench.num_rounds < kMaxRounds && Seconds(context.clock.Now() - start) < kMaxSeconds)) {
-    DI_ASSIGN_OR_RETURN(const double ceiling, files.Ceiling(pool, context.clock));
+    DI_ASSIGN_OR_RETURN(const double fresh, files.Ceiling(true, pool, context.clock));
+    double ceiling = fresh;
+    if (cold) {
+      DI_ASSIGN_OR_RETURN(ceiling, files.Ceiling(false, pool, context.clock));
+    }
+    bench.fresh_ceiling_bytes_per_s = std::max(bench.fresh_ceiling_bytes_per_s, fresh);
     bench.ceiling_bytes_per_s = std::max(bench.ceiling_bytes_per_s, ceiling);
     DI_RETURN_IF_ERROR(files.Prepare());
     DI_RETURN_IF_ERROR(LoadOnce(flags, context, &bench));
@@ -198,19 +182,20 @@ StatusOr<LoadBench> BenchLoad(const EngineFlags& flags, bool cold, const Command
 std::string LoadTable(const LoadBench& bench) {
   char text[640];
   const auto mb = [](int64_t bytes) { return static_cast<double>(bytes) * 1e-6; };
-  std::snprintf(text, sizeof text,
-                "%s, %s, %d threads, best of %d: %.1f MB read in %.3f s, %.2f GB/s\n"
-                "  headers %.3f s, from the cache %.3f s, read+checked+packed %.3f s, rest %.3f s\n"
-                "  ceiling %.2f GB/s (%s), fraction %.2f\n"
-                "  resident %.1f MB, at most %.1f MB; weights %.1f MB\n",
-                bench.from_cache ? "weights cache" : "checkpoint", bench.cold ? "cold" : "warm",
-                bench.num_threads, bench.num_rounds, mb(bench.read_bytes()), bench.LoadSeconds(),
-                bench.BytesPerSecond() * 1e-9, bench.times.headers_s, bench.times.weights.cache_s,
-                bench.times.weights.source_s, bench.times.total_s - bench.LoadSeconds(),
-                bench.ceiling_bytes_per_s * 1e-9,
-                bench.cold ? "direct reads of the same files" : "pread into fresh memory",
-                bench.Fraction(), mb(bench.resident_bytes), mb(bench.peak_resident_bytes),
-                mb(bench.weight_bytes));
+  std::snprintf(
+      text, sizeof text,
+      "%s, %s, %d threads, best of %d: %.1f MB read in %.3f s, %.2f GB/s\n"
+      "  headers %.3f s, from the cache %.3f s, read+checked+packed %.3f s, rest %.3f s\n"
+      "  ceiling %.2f GB/s (%s), fraction %.2f; into fresh memory %.2f GB/s, fraction %.2f\n"
+      "  resident %.1f MB, at most %.1f MB; weights %.1f MB\n",
+      bench.from_cache ? "weights cache" : "checkpoint", bench.cold ? "cold" : "warm",
+      bench.num_threads, bench.num_rounds, mb(bench.read_bytes()), bench.LoadSeconds(),
+      bench.BytesPerSecond() * 1e-9, bench.times.headers_s, bench.times.weights.cache_s,
+      bench.times.weights.source_s, bench.times.total_s - bench.LoadSeconds(),
+      bench.ceiling_bytes_per_s * 1e-9,
+      bench.cold ? "direct reads of the same files" : "pread into fresh memory", bench.Fraction(),
+      bench.fresh_ceiling_bytes_per_s * 1e-9, bench.FreshFraction(), mb(bench.resident_bytes),
+      mb(bench.peak_resident_bytes), mb(bench.weight_bytes));
   return text;
 }
 
@@ -223,6 +208,8 @@ std::string LoadJson(const LoadBench& bench) {
   out.Set("load_fraction", JsonNumber(bench.Fraction()));
   out.Set("load_bytes_per_s", JsonNumber(bench.BytesPerSecond()));
   out.Set("ceiling_bytes_per_s", JsonNumber(bench.ceiling_bytes_per_s));
+  out.Set("fresh_fraction", JsonNumber(bench.FreshFraction()));
+  out.Set("fresh_ceiling_bytes_per_s", JsonNumber(bench.fresh_ceiling_bytes_per_s));
   out.Set("read_bytes", JsonNumber(bench.read_bytes()));
   out.Set("file_bytes", JsonNumber(bench.file_bytes));
   out.Set("weight_bytes", JsonNumber(bench.weight_bytes));

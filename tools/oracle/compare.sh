@@ -9,10 +9,11 @@
 # Needs package downloads once and about 3 GB under build/. Takes minutes; not part of .ci/run.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
-envs=build/oracle-env run=build/oracle-run
+run=build/oracle-run
+source tools/oracle/environments.sh
 
 # Seconds that an outside call may take. ftllm was seen to hang, so it is tried three times.
-install_s=1800 oracle_s=900 ftllm_s=600 ftllm_tries=3
+oracle_s=900 ftllm_s=600 ftllm_tries=3
 
 # The matrices are so small that threads would wait for each other longer than they work.
 export OMP_NUM_THREADS=1
@@ -20,20 +21,6 @@ export OMP_NUM_THREADS=1
 # Mistakes compiled into a test build of the engine: each one must turn the layer comparison red.
 controls="no_activation_quant no_inverse_rope window_minus_one global_kv_unquantised
   routing_weight_after_w2 v4_own_pre"
-
-# environment NAME WITH_DEPENDENCIES WITHOUT_DEPENDENCIES: a Python with these packages, made once.
-# The packages of the oracles ask for servers, GPU libraries and trainers that are not used here.
-environment() {
-  local home=$envs/$1
-  [ -f "$home/versions.txt" ] && return
-  echo "==== environment $1"
-  rm -rf "$home"
-  "${PYTHON:-python3}" -m venv "$home"
-  # shellcheck disable=SC2086
-  timeout "$install_s" "$home/bin/pip" install --quiet $2
-  timeout "$install_s" "$home/bin/pip" install --quiet --no-deps "$3"
-  "$home/bin/pip" freeze >"$home/versions.txt"
-}
 
 # oracle NAME FOLDER SECONDS: figures of one implementation about a recorded run, or why there are
 # none.
@@ -91,7 +78,7 @@ fi
 environment automodel "torch==2.13.0 transformers==5.23.0 numpy safetensors pillow pyyaml" \
   nemo-automodel==0.7.0
 environment mlx-vlm "mlx[cpu]==0.32.4 transformers==5.23.0 numpy pillow" mlx-vlm==0.7.10
-environment ftllm "transformers==5.23.0 numpy safetensors pillow jinja2" ftllm==1.9.0
+ftllm_environment
 
 rm -rf "$run"
 [ $# -gt 0 ] || set -- tests/golden/tiny tests/golden/A tests/golden/B

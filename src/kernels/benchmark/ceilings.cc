@@ -41,18 +41,23 @@ DotLoop DotLoopOf(VariantId variant) {
 
 }  // namespace
 
+int64_t ReadMemory(const Backend& backend, const uint8_t* memory, int64_t num_bytes) {
+  std::atomic<uint64_t> used{0};
+  const int64_t pieces = num_bytes / kPieceBytes;
+  CHECK_GT(pieces, 0);
+  backend.ParallelFor(pieces, 1, [&](int64_t begin, int64_t end) {
+    used += ceiling_loops::ReadAvx2(memory + begin * kPieceBytes, (end - begin) * kPieceBytes);
+  });
+  return pieces * kPieceBytes;
+}
+
 Ceilings MeasureCeilings(const Backend& backend, const uint8_t* memory, int64_t num_bytes,
                          Clock& clock) {
   std::atomic<uint64_t> used{0};  // what keeps the loops alive
   Ceilings ceilings;
-  const int64_t pieces = num_bytes / kPieceBytes;
-  CHECK_GT(pieces, 0);
-  const double read = BestSeconds(clock, [&] {
-    backend.ParallelFor(pieces, 1, [&](int64_t begin, int64_t end) {
-      used += ceiling_loops::ReadAvx2(memory + begin * kPieceBytes, (end - begin) * kPieceBytes);
-    });
-  });
-  ceilings.read_bytes_per_s = static_cast<double>(pieces * kPieceBytes) / read;
+  int64_t bytes = 0;
+  const double read = BestSeconds(clock, [&] { bytes = ReadMemory(backend, memory, num_bytes); });
+  ceilings.read_bytes_per_s = static_cast<double>(bytes) / read;
 
   const DotLoop loop = DotLoopOf(backend.variant);
   const int threads = backend.threads == nullptr ? 1 : backend.threads->num_threads();

@@ -19,7 +19,11 @@ struct Ceilings {
 Ceilings MeasureCeilings(const Backend& backend, const uint8_t* memory, int64_t num_bytes,
                          Clock& clock);
 
-// The loops behind it; each returns a value made of all it did, so that none is optimised away.
+// Reads the memory once, on all threads, in pieces of 4 MiB, a rest left out. Returns how many
+// bytes that were.
+int64_t ReadMemory(const Backend& backend, const uint8_t* memory, int64_t num_bytes);
+
+// The loops behind them; each returns a value made of all it did, so that none is optimised away.
 namespace ceiling_loops {
 inline constexpr int64_t kMacsAvx2 = 12 * 8, kMacsAvx512 = 12 * 32;  // an iteration
 inline constexpr int64_t kMacsAmx = 6 * 16 * 16 * 32;

@@ -40,6 +40,8 @@ struct StepFigure {
 struct StepBench {
   Ceilings ceilings;
   StepFigure decode, prefill;
+  int64_t weight_bytes = 0;
+  int64_t peak_resident_bytes = 0;  // of the process; 0: the system does not say
   double DecodeReadFraction() const;
   double PrefillDotFraction() const;
 };

@@ -1,0 +1,14 @@
+// base/process_memory.h: how much memory this process has, as the system counts it.
+#pragma once
+
+#include <cstdint>
+
+namespace deepinfer {
+
+// Resident bytes, now and at most so far; 0 if the system does not say.
+int64_t ResidentBytes();
+int64_t PeakResidentBytes();
+// The peak counts from now on, where the system lets it.
+void ForgetPeakResidentBytes();
+
+}  // namespace deepinfer
