@@ -61,7 +61,7 @@ TEST_P(GoldenCpu, RealAttention) { ExpectGreen(Stored("B"), GetParam()); }
 // B with its layer streams, which do not fit into the repository; limits.json of the stored copy
 // applies.
 TEST_P(GoldenCpu, RealAttentionLayerByLayer) {
-  if (!RealDisk().IsDirectory(Shared("B"))) GTEST_SKIP() << Shared("B") << " is not here";
+  if (!RealDisk().IsDirectory(Shared("B"))) GTEST_SKIP() << "skipped: no " << Shared("B");
   const WorkDir copy("copy");
   std::filesystem::copy(Shared("B"), copy.path(), std::filesystem::copy_options::recursive);
   std::filesystem::permissions(copy.path(), std::filesystem::perms::owner_all);
