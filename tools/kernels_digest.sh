@@ -20,7 +20,7 @@ check() {
       echo "skipped: no results in docs/measured; tools/gpu_check.sh --cpu makes them"
       return
     elif ! grep -q "\"kernels_digest\": \"$now\"" "$file"; then
-      echo "skipped: $file: results are older than the kernels; tools/gpu_check.sh --cpu renews them"
+      echo "skipped: $file: results are older than the kernels; renew: tools/gpu_check.sh --cpu"
       stale=1
     elif ! grep -q '"failed": 0,' "$file" || grep -q '"failed": [1-9]' "$file"; then
       echo "$file: has failed tests, expected none"
