@@ -1,8 +1,5 @@
 #include "apps/load_bench.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <atomic>
 #include <cstdio>
@@ -13,6 +10,7 @@
 #include "base/large_block.h"
 #include "base/process_memory.h"
 #include "base/progress.h"
+#include "base/system_cache.h"
 #include "base/thread_pool.h"
 
 namespace deepinfer {
@@ -25,14 +23,6 @@ constexpr double kMaxSeconds = 15;
 // Until the weights are ready.
 double WeightSeconds(const LoadTimes& times) {
   return times.headers_s + times.weights.cache_s + times.weights.source_s;
-}
-
-void DropFromSystemCache(const std::string& path) {
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return;
-  ::fdatasync(fd);  // only clean pages can be dropped
-  ::posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
-  ::close(fd);
 }
 
 // The files and the state of the system's cache that both the load and its ceiling start from.

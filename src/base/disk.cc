@@ -14,6 +14,8 @@
 #include <filesystem>
 #include <mutex>
 
+#include "base/system_cache.h"
+
 namespace deepinfer {
 namespace {
 
@@ -299,6 +301,14 @@ Status Disk::WriteText(const std::string& path, std::string_view text) {
   DI_ASSIGN_OR_RETURN(const std::unique_ptr<WritableFile> file, Create(path));
   DI_RETURN_IF_ERROR(file->Append(text));
   return file->Commit();
+}
+
+void DropFromSystemCache(const std::string& path) {
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return;
+  ::fdatasync(fd);  // only clean pages can be dropped
+  ::posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+  ::close(fd);
 }
 
 Disk& RealDisk() {

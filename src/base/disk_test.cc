@@ -1,7 +1,6 @@
 // Both disks are held to the same promises; what only one has stands below.
 #include "base/disk.h"
 
-#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mount.h>
 #include <unistd.h>
@@ -11,6 +10,7 @@
 #include <filesystem>
 
 #include "base/simulated_disk.h"
+#include "base/system_cache.h"
 
 namespace deepinfer {
 namespace {
@@ -44,13 +44,6 @@ class DiskTest : public ::testing::TestWithParam<bool> {
 
 std::span<const uint8_t> Bytes(std::string_view text) {
   return {reinterpret_cast<const uint8_t*>(text.data()), text.size()};
-}
-
-void DropFromCache(const std::string& path) {
-  const int fd = ::open(path.c_str(), O_RDONLY);
-  ::fsync(fd);
-  ::posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
-  ::close(fd);
 }
 
 TEST_P(DiskTest, ReadsBackWhatWasWritten) {
@@ -139,7 +132,7 @@ TEST_P(DiskTest, DirectReadsSeeTheSameBytes) {
     EXPECT_EQ(std::memcmp(buffer.get(), text.data() + kDirectAlign, 2 * kDirectAlign + 100), 0);
     ASSERT_TRUE(file->ReadDirect(0, {buffer.get(), 2 * kDirectAlign}).ok());
     EXPECT_EQ(std::memcmp(buffer.get(), text.data(), 2 * kDirectAlign), 0);
-    if (is_real()) DropFromCache(Path("a"));
+    if (is_real()) DropFromSystemCache(Path("a"));
   }
 }
 
