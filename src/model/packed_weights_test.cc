@@ -125,6 +125,8 @@ TEST_F(PackedWeightsTest, DamagedWeightsAreRefusedAsOnOpening) {
   tiny_.At("embed.weight").bytes[1] = 0xff;  // plain
   tiny_.At("embed.weight").bytes[0] = 0x80;
   tiny_.At("layers.1.ffn.experts.3.w2.scale").bytes[9] = 255;
+  std::reverse(tiny_.tensors.begin(),
+               tiny_.tensors.end());  // files in another order than the model
   tiny_.Write();
   const std::string expected = MessageOf(Checkpoint::Open(tiny_.disk, "model").status());
   EXPECT_HAS(expected, "; 2 more tensors have such values");
@@ -301,6 +303,7 @@ TEST_F(PackedWeightsTest, TroubleWithTheCacheIsNoTroubleWithTheWeights) {
     ExpectRight(*checkpoint_, **packed);
     EXPECT_FALSE((*packed)->image_file().has_value());
     EXPECT_EQ(tiny_.disk.used_bytes(), used);
+    EXPECT_TRUE(CacheFiles().empty());
   }
   EXPECT_HAS(MessageOf(TryLoad({.cache_directory = kCache, .keep_experts = false}).status()),
              "weights cache");
