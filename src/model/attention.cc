@@ -337,15 +337,17 @@ void Model::Impl::OutputProjection(const BlockWeights& block, bf16* o, int32_t n
   const int32_t groups = config_.o_groups, rank = config_.o_lora_rank;
   const int64_t width = int64_t{groups} * rank;
   bf16* const z = z_.Get(num_rows * width);
+  products_.clear();
   for (int32_t group = 0; group < groups; ++group) {
     const Matrix part = RowSlice(block.wo_a, group * rank, rank);
-    Linear(backend_, {.num_tokens = num_rows,
-                      .weight = part,
-                      .x = o + int64_t{group} * part.cols,
-                      .x_stride = int64_t{heads} * dim,
-                      .out = z + int64_t{group} * rank,
-                      .out_stride = width});
+    products_.push_back({.num_tokens = num_rows,
+                         .weight = part,
+                         .x = o + int64_t{group} * part.cols,
+                         .x_stride = int64_t{heads} * dim,
+                         .out = z + int64_t{group} * rank,
+                         .out_stride = width});
   }
+  Linears(backend_, products_);
   Quantise(backend_,
            {.num_tokens = num_rows, .dim = static_cast<int32_t>(width), .x = z, .out = z});
   bf16* const y = y_.Get(int64_t{num_rows} * config_.hidden_size);

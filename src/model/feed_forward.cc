@@ -74,8 +74,16 @@ void Model::Impl::SharedExpert(const ExpertWeights& shared, const bf16* xq, int3
   const int32_t inner = config_.moe_intermediate_size;
   bf16* const gate = shared_gate_.Get(int64_t{num_rows} * inner);
   bf16* const up = shared_up_.Get(int64_t{num_rows} * inner);
-  Project(shared.w1, xq, num_rows, gate);
-  Project(shared.w3, xq, num_rows, up);
+  const auto product = [&](const Matrix& w, bf16* to) {
+    return LinearParams{.num_tokens = num_rows,
+                        .weight = w,
+                        .x = xq,
+                        .x_stride = w.cols,
+                        .out = to,
+                        .out_stride = w.rows};
+  };
+  products_ = {product(shared.w1, gate), product(shared.w3, up)};
+  Linears(backend_, products_);
   Swiglu(backend_, {.num_tokens = num_rows,
                     .inner = inner,
                     .limit = static_cast<float>(config_.swiglu_limit),

@@ -3,6 +3,7 @@
 
 #include <optional>
 
+#include "kernels/linear/linear.h"
 #include "kernels/sparse_attention/sparse_attention.h"
 #include "model/kv_shape.h"
 #include "model/model.h"
@@ -104,6 +105,7 @@ class Model::Impl {
   Scratch<float> ab_, entry_cos_, entry_sin_;
   Scratch<bf16> latent_, index_key_, index_q_, index_w_;
   Scratch<bf16> shared_gate_, shared_up_, shared_out_, expert_y_;
+  std::vector<LinearParams> products_;  // that run together
   Scratch<float> index_scores_scratch_, gate_logits_, route_weights_, route_gap_;
   Scratch<int32_t> route_experts_;
   std::vector<Scratch<int32_t>> engram_ids_;  // one a table

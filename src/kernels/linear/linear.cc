@@ -1,5 +1,7 @@
 #include "kernels/linear/linear.h"
 
+#include <algorithm>
+
 #include "kernels/linear/cpu/linear_panels.h"
 
 namespace deepinfer {
@@ -22,10 +24,24 @@ void Check(const LinearParams& p) {
   if (w.format == WeightFormat::kFp8) CHECK_EQ(w.rows % 32, 0);
 }
 
+void CheckAll(const LinearsParams& p) {
+  std::for_each(p.products.begin(), p.products.end(), Check);
+}
+
+// Of every variant that has no form for several at once.
+void OneByOne(const Backend& backend, const LinearsParams& p) {
+  for (const LinearParams& product : p.products) Linear(backend, product);
+}
+
 }  // namespace
 
 Op<LinearParams>& LinearOp() {
   static Op<LinearParams> table(LinearRef, LinearAvx2, Check, LinearAvx512, LinearAmx);
+  return table;
+}
+
+Op<LinearsParams>& LinearsOp() {
+  static Op<LinearsParams> table(OneByOne, LinearsAvx2, CheckAll, LinearsAvx512, LinearsAmx);
   return table;
 }
 

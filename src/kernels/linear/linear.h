@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "kernels/backend.h"
 #include "kernels/formats/matrix.h"
@@ -26,6 +27,17 @@ struct LinearParams {
 Op<LinearParams>& LinearOp();
 inline void Linear(const Backend& backend, const LinearParams& params) {
   LinearOp().Run(backend, params);
+}
+
+// Products that do not depend on each other: the same as one after the other, in one go of the
+// threads.
+struct LinearsParams {
+  std::span<const LinearParams> products;
+};
+
+Op<LinearsParams>& LinearsOp();
+inline void Linears(const Backend& backend, std::span<const LinearParams> products) {
+  LinearsOp().Run(backend, {products});
 }
 
 }  // namespace deepinfer

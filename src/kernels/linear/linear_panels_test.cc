@@ -146,6 +146,41 @@ TEST_P(LinearPanels, GroupsOfWideRange) {
 
 // Negative controls of kernels.md 7. That panels with other weights give other products also proves
 // that the panels are what is read.
+// Several products at once, of all formats, one of them without panels: the bits of each alone.
+TEST_P(LinearPanels, TogetherAsOneByOne) {
+  ThreadPool pool(3);
+  for (const int32_t num_rows : {1, 5, 70}) {
+    Random random(38);
+    std::vector<PackedMatrix> matrices;
+    for (const LinearShape& shape : {LinearShape{WeightFormat::kFp8, 64, 96},
+                                     {WeightFormat::kFp4, 144, 1056},
+                                     {WeightFormat::kBf16, 100, 588},
+                                     {WeightFormat::kFp4, 33, 64}}) {
+      matrices.push_back(
+          MakePacked(shape.format, DataKind::kNormal, shape.rows, shape.cols, random));
+    }
+    matrices[3].view.panels = nullptr;
+    std::vector<std::vector<bf16>> x;
+    std::vector<std::vector<float>> out;
+    std::vector<LinearParams> products;
+    for (const PackedMatrix& m : matrices) {
+      const Matrix& w = m.view;
+      x.push_back(MakeX(DataKind::kNormal, num_rows, w.cols, random));
+      out.emplace_back(static_cast<size_t>(num_rows) * static_cast<size_t>(w.rows), NAN);
+      products.push_back({.num_tokens = num_rows,
+                          .weight = w,
+                          .x = x.back().data(),
+                          .x_stride = w.cols,
+                          .out_f32 = out.back().data(),
+                          .out_stride = w.rows});
+    }
+    Linears({.variant = GetParam(), .threads = &pool}, products);
+    for (size_t i = 0; i < matrices.size(); ++i) {
+      EXPECT_TRUE(out[i] == LinearOutput<float>(backend(), matrices[i].view, x[i])) << i;
+    }
+  }
+}
+
 class LinearPanelMistakes : public CpuVariants {
  protected:
   // The distance from the oracle of the right weights, after `spoil` has been at the panels.

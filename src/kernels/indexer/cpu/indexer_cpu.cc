@@ -1,5 +1,6 @@
 // Plain CPU forms of the indexer ops. Scores equal the oracle's bit for bit, hence the choices too.
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <functional>
 #include <limits>
@@ -30,13 +31,24 @@ float ScoreOf(uint64_t key) {
   return std::bit_cast<float>((ordered & 0x80000000u) != 0 ? ordered & 0x7fffffffu : ~ordered);
 }
 
-// Keeps the best `count` keys, in the order in which they are.
+// Keeps the best `count` keys, in the order in which they are. Their upper bits are counted first,
+// so that only the keys around the last place are compared.
 void KeepBest(std::vector<uint64_t>& keys, int32_t count, std::vector<uint64_t>& work) {
+  constexpr int kBits = 13;  // sign, exponent and four bits of a score
   if (std::ssize(keys) <= count) return;
   if (count == 0) return keys.clear();
-  work = keys;
-  std::nth_element(work.begin(), work.begin() + count - 1, work.end(), std::greater<>());
-  const uint64_t last = work[static_cast<size_t>(count) - 1];  // keys differ, by their index
+  static thread_local std::array<int32_t, 1 << kBits> sizes;
+  sizes.fill(0);
+  for (const uint64_t key : keys) ++sizes[key >> (64 - kBits)];
+  size_t bucket = sizes.size() - 1;
+  int32_t wanted = count;  // of the bucket and those below it
+  for (; sizes[bucket] < wanted; --bucket) wanted -= sizes[bucket];
+  work.clear();
+  for (const uint64_t key : keys) {
+    if (key >> (64 - kBits) == bucket) work.push_back(key);
+  }
+  std::nth_element(work.begin(), work.begin() + wanted - 1, work.end(), std::greater<>());
+  const uint64_t last = work[static_cast<size_t>(wanted) - 1];  // keys differ, by their index
   std::erase_if(keys, [last](uint64_t key) { return key < last; });
 }
 
@@ -185,7 +197,8 @@ void IndexSelectCpu(const Backend& backend, const IndexSelectParams& params) {
     return;
   }
   // Fewer rows than threads: the threads share the entries of one row after the other.
-  RowScratch row;
+  static thread_local RowScratch of_caller;
+  RowScratch& row = of_caller;  // the loop's body runs on other threads, too
   for (int32_t t = 0; t < params.num_tokens; ++t) {
     StartRow(params, t, row);
     backend.ParallelFor(std::ssize(row.entries), kEntriesPerPiece, [&](int64_t begin, int64_t end) {

@@ -180,11 +180,12 @@ void AddProducts(const PreparedRows& rows, int64_t begin, int64_t end, const Lin
 // Pieces are ordered by their place in their matrices: a thread's stretch of them is the same slab
 // of every matrix.
 void RunProducts(const Backend& backend, const std::vector<PanelProduct>& products) {
-  constexpr int32_t kUnits = 8;
+  constexpr int64_t kMostUnits = 8, kPiecesPerThread = 8;
   struct Piece {
     const PanelProduct* product;
     int32_t begin, end;  // units
   };
+  if (products.empty()) return;
   if (products.size() == 1) {
     backend.ParallelFor(products[0].num_units(), 1,
                         [&](int64_t begin, int64_t end) { products[0].Run(begin, end); });
@@ -192,11 +193,18 @@ void RunProducts(const Backend& backend, const std::vector<PanelProduct>& produc
   }
   thread_local std::vector<Piece> pieces;
   pieces.clear();
+  const int64_t threads = backend.threads == nullptr ? 1 : backend.threads->num_threads();
+  int64_t total = 0;
   int32_t most = 0;
-  for (const PanelProduct& product : products) most = std::max(most, product.num_units());
-  for (int32_t begin = 0; begin < most; begin += kUnits) {
+  for (const PanelProduct& product : products) {
+    total += product.num_units();
+    most = std::max(most, product.num_units());
+  }
+  const auto units = static_cast<int32_t>(
+      std::clamp<int64_t>(total / (threads * kPiecesPerThread), 1, kMostUnits));
+  for (int32_t begin = 0; begin < most; begin += units) {
     for (const PanelProduct& product : products) {
-      const int32_t end = std::min(product.num_units(), begin + kUnits);
+      const int32_t end = std::min(product.num_units(), begin + units);
       if (begin < end) pieces.push_back({&product, begin, end});
     }
   }
@@ -206,29 +214,52 @@ void RunProducts(const Backend& backend, const std::vector<PanelProduct>& produc
   });
 }
 
-void LinearPanels(const PanelKernels& kernels, const Backend& backend, const LinearParams& p) {
-  if (p.num_tokens == 0) return;
-  thread_local PreparedRows::Scratch scratch;
+namespace {
+
+const PanelKernels& KernelsOf(VariantId variant, WeightFormat format) {
+  return variant == kAmxVariant      ? kAmxPanels
+         : variant == kAvx512Variant ? kAvx512Panels
+                                     : Avx2PanelsFor(format);
+}
+
+// Matrices without panels run as LinearCpu does.
+void RunPanels(VariantId variant, const Backend& backend, std::span<const LinearParams> all) {
+  thread_local std::vector<PreparedRows::Scratch> scratch;  // a product's rows until all have run
   thread_local std::vector<PanelProduct> products;
+  if (scratch.size() < all.size()) scratch.resize(all.size());
   products.clear();
-  AddProducts(PreparedRows(kernels, backend, p.x, p.x_stride, p.num_tokens, p.weight.cols, scratch),
-              0, p.num_tokens, p, products);
+  for (size_t i = 0; i < all.size(); ++i) {
+    const LinearParams& p = all[i];
+    if (!HasPanels(p.weight)) {
+      LinearCpu(backend, p);
+      continue;
+    }
+    const PreparedRows rows(KernelsOf(variant, p.weight.format), backend, p.x, p.x_stride,
+                            p.num_tokens, p.weight.cols, scratch[i]);
+    AddProducts(rows, 0, p.num_tokens, p, products);
+  }
   RunProducts(backend, products);
 }
 
+}  // namespace
+
 void LinearAvx2(const Backend& backend, const LinearParams& params) {
-  if (!HasPanels(params.weight)) return LinearCpu(backend, params);
-  LinearPanels(Avx2PanelsFor(params.weight.format), backend, params);
+  RunPanels(kAvx2Variant, backend, {&params, 1});
 }
-
 void LinearAvx512(const Backend& backend, const LinearParams& params) {
-  if (!HasPanels(params.weight)) return LinearCpu(backend, params);
-  LinearPanels(kAvx512Panels, backend, params);
+  RunPanels(kAvx512Variant, backend, {&params, 1});
 }
-
 void LinearAmx(const Backend& backend, const LinearParams& params) {
-  if (!HasPanels(params.weight)) return LinearCpu(backend, params);
-  LinearPanels(kAmxPanels, backend, params);
+  RunPanels(kAmxVariant, backend, {&params, 1});
+}
+void LinearsAvx2(const Backend& backend, const LinearsParams& params) {
+  RunPanels(kAvx2Variant, backend, params.products);
+}
+void LinearsAvx512(const Backend& backend, const LinearsParams& params) {
+  RunPanels(kAvx512Variant, backend, params.products);
+}
+void LinearsAmx(const Backend& backend, const LinearsParams& params) {
+  RunPanels(kAmxVariant, backend, params.products);
 }
 
 }  // namespace deepinfer

@@ -71,12 +71,12 @@ void AddProducts(const PreparedRows& rows, int64_t begin, int64_t end, const Lin
 // Runs them all together. Threads meet once.
 void RunProducts(const Backend& backend, const std::vector<PanelProduct>& products);
 
-// Same contract as LinearParams. Requires: HasPanels(params.weight).
-void LinearPanels(const PanelKernels& kernels, const Backend& backend, const LinearParams& params);
-
 // The forms of LinearOp; matrices without panels run as LinearCpu does.
 void LinearAvx2(const Backend& backend, const LinearParams& params);
 void LinearAvx512(const Backend& backend, const LinearParams& params);
 void LinearAmx(const Backend& backend, const LinearParams& params);
+void LinearsAvx2(const Backend& backend, const LinearsParams& params);
+void LinearsAvx512(const Backend& backend, const LinearsParams& params);
+void LinearsAmx(const Backend& backend, const LinearsParams& params);
 
 }  // namespace deepinfer

@@ -1,9 +1,9 @@
 // Plain CPU form of SparseAttentionOp: AVX2 + FMA, F32.
 //
-// Each slot of a row is decoded once, then two heads at a time pass over the slots, block by block.
-// Many rows: a thread does both for its rows. Few rows: the threads share the slots of a row, then
-// its heads. Every score and every sum has its own fixed order of additions, so neither the
-// grouping of heads nor the threads change a bit.
+// Each slot of a row is decoded once, then four heads at a time pass over the slots, block by
+// block. Many rows: a thread does both for its rows. Few rows: the threads share the slots of a
+// row, then its heads. Every score and every sum has its own fixed order of additions, so neither
+// the grouping of heads nor the threads change a bit.
 #include <immintrin.h>
 
 #include <algorithm>
@@ -23,18 +23,22 @@ struct Slot {
 };
 
 // A row's filled slots, decoded block by block: block b has sizes[b] of them, packed from slot
-// b * kAttentionBlock on.
+// b * kAttentionBlock on. Slots lie `stride` floats apart: a power of two would put a column of all
+// of them into a few sets of the cache.
 struct DecodedSlots {
   std::vector<Slot> slots;
-  std::vector<float> kv;  // [slots, d]
+  std::vector<float> kv;  // [slots, stride]
+  int64_t stride = 0;
   std::vector<int32_t> sizes;
 };
 
-// Of two heads; kept per thread.
+constexpr int32_t kHeadsAbreast = 4;
+
+// Of the heads that pass together; kept per thread.
 struct Scratch {
-  std::vector<float> q;    // [2, d]
-  std::vector<float> sum;  // [2, d] sum of probability times kv
-  float max[2], denominator[2];
+  std::vector<float> q;    // [heads, d]
+  std::vector<float> sum;  // [heads, d] sum of probability times kv
+  float max[kHeadsAbreast], denominator[kHeadsAbreast];
 };
 
 const uint8_t* SwaRecord(const AttentionSegment& segment, int32_t position, int32_t dim) {
@@ -72,14 +76,16 @@ int32_t NumBlocks(const DecodedSlots& decoded) {
 void ListRow(const SparseAttentionParams& params, const AttentionSegment& segment, int32_t t,
              DecodedSlots& out) {
   ListSlots(params, segment, t, out.slots);
-  out.kv.resize(out.slots.size() * static_cast<size_t>(params.head_dim));
+  constexpr int32_t kPadding = 16;
+  out.stride = params.head_dim + kPadding;
+  out.kv.resize(out.slots.size() * static_cast<size_t>(out.stride));
   out.sizes.resize(static_cast<size_t>(NumBlocks(out)));
 }
 
 void DecodeBlock(int32_t dim, int32_t block, DecodedSlots& out) {
   const size_t begin = static_cast<size_t>(block) * kAttentionBlock;
   const size_t end = std::min(out.slots.size(), begin + kAttentionBlock);
-  float* kv = out.kv.data() + begin * static_cast<size_t>(dim);
+  float* kv = out.kv.data() + begin * static_cast<size_t>(out.stride);
   int32_t n = 0;
   for (size_t s = begin; s < end; ++s) {
     const Slot& slot = out.slots[s];
@@ -89,21 +95,21 @@ void DecodeBlock(int32_t dim, int32_t block, DecodedSlots& out) {
     } else {
       kv_codes::DecodeSwa(slot.record, dim, kv);
     }
-    kv += dim;
+    kv += out.stride;
     ++n;
   }
   out.sizes[static_cast<size_t>(block)] = n;
 }
 
-// scores[h][s] = q[h] . kv[s] for kHeads heads and kSlots slots.
+// scores[h][s] = q[h] . kv[s] for kHeads heads and kSlots slots, which lie `stride` apart.
 template <int kHeads, int kSlots>
-void DotTile(const float* q, const float* kv, int32_t dim, float* scores) {
+void DotTile(const float* q, const float* kv, int64_t stride, int32_t dim, float* scores) {
   __m256 acc[kHeads][kSlots] = {};
   for (int32_t c = 0; c < dim; c += 8) {
     __m256 qv[kHeads];
     for (int h = 0; h < kHeads; ++h) qv[h] = _mm256_loadu_ps(q + h * dim + c);
     for (int s = 0; s < kSlots; ++s) {
-      const __m256 k = _mm256_loadu_ps(kv + s * dim + c);
+      const __m256 k = _mm256_loadu_ps(kv + s * stride + c);
       for (int h = 0; h < kHeads; ++h) acc[h][s] = _mm256_fmadd_ps(qv[h], k, acc[h][s]);
     }
   }
@@ -113,10 +119,13 @@ void DotTile(const float* q, const float* kv, int32_t dim, float* scores) {
 }
 
 template <int kHeads>
-void Dots(const float* q, const float* kv, int32_t n, int32_t dim, float* scores) {
+void Dots(const float* q, const float* kv, int64_t stride, int32_t n, int32_t dim, float* scores) {
+  constexpr int kSlots = kHeads == 4 ? 2 : 4;  // eight sums, or four
   int32_t s = 0;
-  for (; s + 4 <= n; s += 4) DotTile<kHeads, 4>(q, kv + int64_t{s} * dim, dim, scores + s);
-  for (; s < n; ++s) DotTile<kHeads, 1>(q, kv + int64_t{s} * dim, dim, scores + s);
+  for (; s + kSlots <= n; s += kSlots) {
+    DotTile<kHeads, kSlots>(q, kv + s * stride, stride, dim, scores + s);
+  }
+  for (; s < n; ++s) DotTile<kHeads, 1>(q, kv + s * stride, stride, dim, scores + s);
 }
 
 // Scores -> BF16-rounded probabilities in place; updates the head's maximum and denominator.
@@ -141,9 +150,9 @@ float SoftmaxBlock(float* scores, int32_t n, float scale, float& max, float& den
 
 // sum[h] = sum[h] * correction[h] + sum_s p[h][s] * kv[s].
 template <int kHeads>
-void AddProducts(const float* p, const float* correction, const float* kv, int32_t n, int32_t dim,
-                 float* sum) {
-  constexpr int kVectors = 4;
+void AddProducts(const float* p, const float* correction, const float* kv, int64_t stride,
+                 int32_t n, int32_t dim, float* sum) {
+  constexpr int kVectors = kHeads == 4 ? 2 : 4;
   for (int32_t c = 0; c < dim; c += 8 * kVectors) {
     __m256 acc[kHeads][kVectors];
     for (int h = 0; h < kHeads; ++h) {
@@ -156,7 +165,7 @@ void AddProducts(const float* p, const float* correction, const float* kv, int32
       __m256 weight[kHeads];
       for (int h = 0; h < kHeads; ++h) weight[h] = _mm256_set1_ps(p[h * kAttentionBlock + s]);
       for (int i = 0; i < kVectors; ++i) {
-        const __m256 v = _mm256_loadu_ps(kv + int64_t{s} * dim + c + 8 * i);
+        const __m256 v = _mm256_loadu_ps(kv + s * stride + c + 8 * i);
         for (int h = 0; h < kHeads; ++h) acc[h][i] = _mm256_fmadd_ps(weight[h], v, acc[h][i]);
       }
     }
@@ -169,15 +178,16 @@ void AddProducts(const float* p, const float* correction, const float* kv, int32
 }
 
 template <int kHeads>
-void AddBlock(const float* kv, int32_t n, int32_t dim, float scale, Scratch& scratch) {
+void AddBlock(const float* kv, int64_t stride, int32_t n, int32_t dim, float scale,
+              Scratch& scratch) {
   float scores[kHeads * kAttentionBlock];
   float correction[kHeads];
-  Dots<kHeads>(scratch.q.data(), kv, n, dim, scores);
+  Dots<kHeads>(scratch.q.data(), kv, stride, n, dim, scores);
   for (int h = 0; h < kHeads; ++h) {
     correction[h] = SoftmaxBlock(scores + h * kAttentionBlock, n, scale, scratch.max[h],
                                  scratch.denominator[h]);
   }
-  AddProducts<kHeads>(scores, correction, kv, n, dim, scratch.sum.data());
+  AddProducts<kHeads>(scores, correction, kv, stride, n, dim, scratch.sum.data());
 }
 
 void StartHeads(const bf16* q, int32_t heads, int32_t dim, Scratch& scratch) {
@@ -200,8 +210,8 @@ void AttendHeads(const SparseAttentionParams& params, int32_t t, int32_t head,
   for (int32_t block = 0; block < NumBlocks(decoded); ++block) {
     const int32_t n = decoded.sizes[static_cast<size_t>(block)];
     if (n == 0) continue;
-    AddBlock<kHeads>(decoded.kv.data() + int64_t{block} * kAttentionBlock * dim, n, dim,
-                     params.scale, scratch);
+    AddBlock<kHeads>(decoded.kv.data() + block * kAttentionBlock * decoded.stride, decoded.stride,
+                     n, dim, params.scale, scratch);
   }
   for (int32_t h = 0; h < kHeads; ++h) {
     const float denominator =
@@ -212,16 +222,15 @@ void AttendHeads(const SparseAttentionParams& params, int32_t t, int32_t head,
   }
 }
 
-// Pairs [begin, end) of heads of row t; a last head may be alone.
-void AttendPairs(const SparseAttentionParams& params, int32_t t, int64_t begin, int64_t end,
-                 const DecodedSlots& decoded) {
-  for (auto pair = static_cast<int32_t>(begin); pair < end; ++pair) {
-    if (2 * pair + 1 < params.num_heads) {
-      AttendHeads<2>(params, t, 2 * pair, decoded);
-    } else {
-      AttendHeads<1>(params, t, 2 * pair, decoded);
-    }
-  }
+// Groups [begin, end) of kHeadsAbreast heads of row t; the last may be smaller.
+void AttendGroups(const SparseAttentionParams& params, int32_t t, int64_t begin, int64_t end,
+                  const DecodedSlots& decoded) {
+  const auto first = static_cast<int32_t>(begin) * kHeadsAbreast;
+  const int32_t last = std::min(params.num_heads, static_cast<int32_t>(end) * kHeadsAbreast);
+  int32_t head = first;
+  for (; head + 4 <= last; head += 4) AttendHeads<4>(params, t, head, decoded);
+  for (; head + 2 <= last; head += 2) AttendHeads<2>(params, t, head, decoded);
+  for (; head < last; ++head) AttendHeads<1>(params, t, head, decoded);
 }
 
 const AttentionSegment& SegmentOf(const SparseAttentionParams& params, int32_t t) {
@@ -234,14 +243,14 @@ const AttentionSegment& SegmentOf(const SparseAttentionParams& params, int32_t t
 
 void SparseAttentionCpu(const Backend& backend, const SparseAttentionParams& params) {
   const int32_t num_threads = backend.threads == nullptr ? 1 : backend.threads->num_threads();
-  const int32_t pairs = (params.num_heads + 1) / 2;
+  const int32_t groups = (params.num_heads + kHeadsAbreast - 1) / kHeadsAbreast;
   if (params.num_tokens >= 2 * num_threads) {
     backend.ParallelFor(params.num_tokens, 1, [&](int64_t begin, int64_t end) {
       static thread_local DecodedSlots decoded;
       for (auto t = static_cast<int32_t>(begin); t < end; ++t) {
         ListRow(params, SegmentOf(params, t), t, decoded);
         for (int32_t b = 0; b < NumBlocks(decoded); ++b) DecodeBlock(params.head_dim, b, decoded);
-        AttendPairs(params, t, 0, pairs, decoded);
+        AttendGroups(params, t, 0, groups, decoded);
       }
     });
     return;
@@ -255,8 +264,9 @@ void SparseAttentionCpu(const Backend& backend, const SparseAttentionParams& par
         DecodeBlock(params.head_dim, b, decoded);
       }
     });
-    backend.ParallelFor(
-        pairs, 1, [&](int64_t begin, int64_t end) { AttendPairs(params, t, begin, end, decoded); });
+    backend.ParallelFor(groups, 1, [&](int64_t begin, int64_t end) {
+      AttendGroups(params, t, begin, end, decoded);
+    });
   }
 }
 
