@@ -328,6 +328,21 @@ TEST_F(PackedWeightsTest, TwoWritersDoNotMeet) {
   EXPECT_TRUE(TryLoadCached().value()->image_file().has_value());
 }
 
+// All threads find out at about the same time that nothing can be written.
+TEST_F(PackedWeightsTest, DamageInAFileThatAnotherHoldsStays) {
+  ASSERT_TRUE(TryLoadCached().ok());
+  const std::string path = CachePath();
+  const auto other = tiny_.disk.OpenUpdate(path).value();
+  const int64_t half = other->size() / 2;
+  tiny_.disk.Truncate(path, half);
+  ThreadPool pool(3);
+  const auto packed = TryLoad({.pool = &pool, .cache_directory = kCache});
+  ASSERT_TRUE(packed.ok()) << packed.status();
+  ExpectRight(*checkpoint_, **packed);
+  EXPECT_FALSE((*packed)->image_file().has_value());
+  EXPECT_EQ(other->size(), half);
+}
+
 // The real disk: direct reads, locks, mapped memory.
 TEST_F(PackedWeightsTest, FilesOfTheMachine) {
   std::string folder = (std::filesystem::temp_directory_path() / "packed_test-XXXXXX").string();

@@ -130,7 +130,7 @@ std::vector<uint8_t> WeightsCache::Header() const {
   return page;
 }
 
-// Whether the file is one of this key. Its records may still be wrong: their checksums say so.
+// Whether the file is one of this key. Which of its records are right, their seals say.
 bool WeightsCache::ReadRecords() {
   const int64_t records_bytes = std::ssize(records_) * kRecordBytes;
   std::vector<uint8_t> page(static_cast<size_t>(kPackedAlign));
@@ -190,7 +190,7 @@ void WeightsCache::Forget(int32_t piece) { states_[static_cast<size_t>(piece)] =
 
 Status WeightsCache::OpenWriter() {
   std::lock_guard lock(mutex_);
-  if (writer_ != nullptr || given_up_) return OkStatus();
+  if (writer_ != nullptr) return OkStatus();
   DI_ASSIGN_OR_RETURN(writer_, disk_.OpenUpdate(path_));
   return writer_->Reserve(image_offset_ + image_bytes_);  // it may have been cut short
 }
