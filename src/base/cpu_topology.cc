@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <fstream>
 #include <map>
 #include <optional>
 #include <tuple>
@@ -16,11 +15,9 @@ namespace {
 
 constexpr int kMaxCpus = CPU_SETSIZE;
 
-std::string ReadLine(const std::string& path) {
-  std::ifstream file(path);
-  std::string line;
-  std::getline(file, line);
-  return line;
+// A file of the system's; empty if there is none.
+std::string ReadFile(Disk& disk, const std::string& path) {
+  return disk.ReadText(path).value_or("");
 }
 
 // Takes a whole number off the front of `text`.
@@ -74,19 +71,19 @@ int ParseCpuQuota(std::string_view text) {
   return static_cast<int>(std::clamp<int64_t>((*quota + *period - 1) / *period, 1, kMaxCpus));
 }
 
-std::vector<Cpu> UsableCpus(const std::string& sys) {
+std::vector<Cpu> UsableCpus(Disk& disk) {
   std::map<int, int> node_of;
-  const std::string nodes = sys + "/devices/system/node/";
-  for (const int node : ParseCpuList(ReadLine(nodes + "online"))) {
-    for (const int id : ParseCpuList(ReadLine(StrCat(nodes, "node", node, "/cpulist")))) {
+  const std::string nodes = "/sys/devices/system/node/";
+  for (const int node : ParseCpuList(ReadFile(disk, nodes + "online"))) {
+    for (const int id : ParseCpuList(ReadFile(disk, StrCat(nodes, "node", node, "/cpulist")))) {
       node_of[id] = node;
     }
   }
   std::map<int, int> seen_of_core;  // by the core's first processor
   std::vector<Cpu> cpus;
   for (const int id : AffinityMask()) {
-    const std::vector<int> siblings = ParseCpuList(
-        ReadLine(StrCat(sys, "/devices/system/cpu/cpu", id, "/topology/thread_siblings_list")));
+    const std::vector<int> siblings = ParseCpuList(ReadFile(
+        disk, StrCat("/sys/devices/system/cpu/cpu", id, "/topology/thread_siblings_list")));
     const int core = siblings.empty() ? id : siblings.front();
     cpus.push_back({id, node_of.contains(id) ? node_of[id] : 0, seen_of_core[core]++});
   }
@@ -107,7 +104,7 @@ int DefaultNumThreads() {
   const std::vector<Cpu> cpus = UsableCpus();
   const auto cores = static_cast<int>(
       std::count_if(cpus.begin(), cpus.end(), [](const Cpu& cpu) { return cpu.sibling == 0; }));
-  const int quota = ParseCpuQuota(ReadLine("/sys/fs/cgroup/cpu.max"));
+  const int quota = ParseCpuQuota(ReadFile(RealDisk(), "/sys/fs/cgroup/cpu.max"));
   return std::max(1, quota > 0 ? std::min(cores, quota) : cores);
 }
 

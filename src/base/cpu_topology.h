@@ -1,10 +1,10 @@
 // base/cpu_topology.h: which processors this process may use, and where they are.
 #pragma once
 
-#include <cstdint>
-#include <string>
 #include <string_view>
 #include <vector>
+
+#include "base/disk.h"
 
 namespace deepinfer {
 
@@ -14,9 +14,9 @@ struct Cpu {
   int sibling = 0;  // 0: the first of its physical core that we may use, 1: the second, ...
 };
 
-// The processors of this process's affinity mask, ascending. What the system does not tell (in some
-// containers) counts as one node of single-threaded cores. `sys` is the system's directory.
-std::vector<Cpu> UsableCpus(const std::string& sys = "/sys");
+// The processors of this process's affinity mask, ascending. What /sys does not tell (in some
+// containers) counts as one node of single-threaded cores.
+std::vector<Cpu> UsableCpus(Disk& disk = RealDisk());
 
 // As many of `cpus` as asked for, one to a core first, those of a node together: neighbours among
 // threads are neighbours in memory. Fewer than `count` if there are not as many.

@@ -1,17 +1,12 @@
 #include "base/cpu_topology.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
-#include <filesystem>
-#include <fstream>
-
+#include "base/simulated_disk.h"
 #include "base/strings.h"
 
 namespace deepinfer {
 namespace {
-
-namespace fs = std::filesystem;
 
 TEST(CpuTopology, ReadsLists) {
   EXPECT_EQ(ParseCpuList("0-3,8\n"), (std::vector<int>{0, 1, 2, 3, 8}));
@@ -45,31 +40,24 @@ TEST(CpuTopology, ThreadsTakeCoresFirstAndStayTogetherByNode) {
   EXPECT_TRUE(ids(0).empty());
 }
 
-class FakeSys : public testing::Test {
- protected:
-  FakeSys() : root_(fs::temp_directory_path() / StrCat("deepinfer_sys_", ::getpid())) {}
-  ~FakeSys() override { fs::remove_all(root_); }
-  void Write(const std::string& path, const std::string& text) {
-    fs::create_directories((root_ / path).parent_path());
-    std::ofstream(root_ / path) << text << "\n";
-  }
-  const fs::path root_;
-};
-
-TEST_F(FakeSys, UsableCpusHaveTheirNodeAndSibling) {
-  const std::vector<Cpu> plain = UsableCpus(root_.string());  // tells nothing
+TEST(CpuTopology, UsableCpusHaveTheirNodeAndSibling) {
+  SimulatedDisk disk;
+  const std::vector<Cpu> plain = UsableCpus(disk);  // tells nothing
   ASSERT_FALSE(plain.empty());
   for (const Cpu& cpu : plain) EXPECT_TRUE(cpu.node == 0 && cpu.sibling == 0) << cpu.id;
   // All that we may use are threads of one core of node 3.
   std::string all;
   for (const Cpu& cpu : plain) all += StrCat(all.empty() ? "" : ",", cpu.id);
-  Write("devices/system/node/online", "0,3");
-  Write("devices/system/node/node0/cpulist", "");
-  Write("devices/system/node/node3/cpulist", all);
+  const auto write = [&](const std::string& path, const std::string& text) {
+    ASSERT_TRUE(disk.WriteText("/sys/devices/system/" + path, text + "\n").ok());
+  };
+  write("node/online", "0,3");
+  write("node/node0/cpulist", "");
+  write("node/node3/cpulist", all);
   for (const Cpu& cpu : plain) {
-    Write(StrCat("devices/system/cpu/cpu", cpu.id, "/topology/thread_siblings_list"), all);
+    write(StrCat("cpu/cpu", cpu.id, "/topology/thread_siblings_list"), all);
   }
-  const std::vector<Cpu> told = UsableCpus(root_.string());
+  const std::vector<Cpu> told = UsableCpus(disk);
   ASSERT_EQ(told.size(), plain.size());
   for (size_t i = 0; i < told.size(); ++i) {
     EXPECT_EQ(told[i].node, 3);

@@ -1,32 +1,31 @@
 #include "base/process_memory.h"
 
+#include <charconv>
 #include <cstdio>
+#include <string>
 #include <string_view>
 
 namespace deepinfer {
 namespace {
 
 // Bytes after "name:" in what the system says about this process; 0 if it says nothing.
-int64_t StatusBytes(std::string_view name) {
-  std::FILE* const file = std::fopen("/proc/self/status", "re");
-  if (file == nullptr) return 0;
-  long long kilobytes = 0;
-  char line[256];
-  while (std::fgets(line, sizeof line, file) != nullptr) {
-    if (std::string_view(line).starts_with(name)) {
-      std::sscanf(line + name.size(), ": %lld", &kilobytes);
-      break;
-    }
-  }
-  std::fclose(file);
+int64_t StatusBytes(Disk& disk, std::string_view name) {
+  const std::string text = disk.ReadText("/proc/self/status").value_or("");
+  const size_t line = text.find(name);
+  if (line == std::string::npos) return 0;
+  const size_t digit = text.find_first_of("0123456789", line + name.size());
+  if (digit == std::string::npos) return 0;
+  int64_t kilobytes = 0;
+  std::from_chars(text.data() + digit, text.data() + text.size(), kilobytes);
   return kilobytes * 1024;
 }
 
 }  // namespace
 
-int64_t ResidentBytes() { return StatusBytes("VmRSS"); }
-int64_t PeakResidentBytes() { return StatusBytes("VmHWM"); }
+int64_t ResidentBytes(Disk& disk) { return StatusBytes(disk, "\nVmRSS:"); }
+int64_t PeakResidentBytes(Disk& disk) { return StatusBytes(disk, "\nVmHWM:"); }
 
+// A switch of the system's, which can only be written: nothing that a Disk knows.
 void ForgetPeakResidentBytes() {
   if (std::FILE* const file = std::fopen("/proc/self/clear_refs", "we")) {
     std::fputs("5", file);

@@ -3,11 +3,13 @@
 
 #include <cstdint>
 
+#include "base/disk.h"
+
 namespace deepinfer {
 
 // Resident bytes, now and at most so far; 0 if the system does not say.
-int64_t ResidentBytes();
-int64_t PeakResidentBytes();
+int64_t ResidentBytes(Disk& disk = RealDisk());
+int64_t PeakResidentBytes(Disk& disk = RealDisk());
 // The peak counts from now on, where the system lets it.
 void ForgetPeakResidentBytes();
 

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <condition_variable>
 #include <mutex>
 #include <thread>
@@ -23,20 +22,16 @@ constexpr uint64_t kLoop = uint64_t{1} << 32, kClosed = uint64_t{1} << 31;
 uint64_t LoopOf(uint64_t state) { return state / kLoop; }
 uint64_t WorkersOf(uint64_t state) { return state % kClosed; }
 
-// About how long sleeping and waking takes.
-constexpr auto kSpinTime = std::chrono::microseconds(100);
+// Pauses of some tens of nanoseconds each: about as long as sleeping and waking takes.
+constexpr int kSpins = 3000;
 
 // Repeats `done` until it holds or the spinning time is over. Returns whether it holds.
 template <typename Done>
 bool Spin(const Done& done) {
-  constexpr int kChecksPerClock = 64;
-  const auto end = std::chrono::steady_clock::now() + kSpinTime;
-  do {
-    for (int i = 0; i < kChecksPerClock; ++i) {
-      if (done()) return true;
-      _mm_pause();
-    }
-  } while (std::chrono::steady_clock::now() < end);
+  for (int i = 0; i < kSpins; ++i) {
+    if (done()) return true;
+    _mm_pause();
+  }
   return done();
 }
 

@@ -44,7 +44,7 @@ const std::vector<GuardedCall> kGuardedCalls = {
     {R"(_clock::now|\b(clock_gettime|gettimeofday|sleep_for|sleep_until|usleep)\b|std::time\()",
      {"src/base/clock.cc"}},
     {R"(\b[io]?fstream\b|\b(fopen|mkstemp|mkdtemp|tmpfile)\b|::open\(|std::filesystem)",
-     {"src/base/disk.cc"}},
+     {"src/base/disk.cc", "src/base/process_memory.cc"}},
     {R"(::(socket|connect|bind|accept)\()", {}},
     {R"(\b(random_device|getrandom|s?rand|drand48)\b)", {"src/base/rng.cc"}},
     {R"(\b(getenv|setenv|environ)\b)", {"src/apps/environment.cc"}},

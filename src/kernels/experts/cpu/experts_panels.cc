@@ -65,7 +65,6 @@ void RunExperts(const PanelKernels& kernels, const Backend& backend, const Exper
   static thread_local std::vector<PanelProduct> products;
   const Grouping grouping = GroupByExpert(p);
   const auto num_rows = static_cast<int32_t>(grouping.slots.size());
-  if (num_rows == 0) return;
   bf16* const x = x_rows.Get<bf16>(int64_t{num_rows} * p.dim);
   std::vector<float> weights(static_cast<size_t>(num_rows));
   backend.ParallelFor(num_rows, 16, [&](int64_t begin, int64_t end) {
@@ -104,6 +103,17 @@ void RunExperts(const PanelKernels& kernels, const Backend& backend, const Exper
   });
 }
 
+bool AnyIsRun(const ExpertsParams& p) {
+  return std::any_of(p.experts, p.experts + int64_t{p.num_tokens} * p.topk,
+                     [](int32_t e) { return e >= 0; });
+}
+
+// Of the experts that are run, all of one format. Requires: one is.
+WeightFormat FormatOf(const ExpertsParams& p) {
+  const int32_t* const end = p.experts + int64_t{p.num_tokens} * p.topk;
+  return p.matrices[*std::find_if(p.experts, end, [](int32_t e) { return e >= 0; })].w1.format;
+}
+
 bool AllHavePanels(const ExpertsParams& p) {
   return std::all_of(p.experts, p.experts + int64_t{p.num_tokens} * p.topk, [&](int32_t e) {
     if (e < 0) return true;
@@ -116,17 +126,18 @@ bool AllHavePanels(const ExpertsParams& p) {
 
 void ExpertsAvx2(const Backend& backend, const ExpertsParams& p) {
   if (!AllHavePanels(p)) return ExpertsCpu(backend, p);
-  RunExperts(Avx2PanelsFor(p.matrices[0].w1.format), backend, p);
+  if (!AnyIsRun(p)) return;
+  RunExperts(Avx2PanelsFor(FormatOf(p), int64_t{p.num_tokens} * p.topk), backend, p);
 }
 
 void ExpertsAvx512(const Backend& backend, const ExpertsParams& p) {
   if (!AllHavePanels(p)) return ExpertsCpu(backend, p);
-  RunExperts(kAvx512Panels, backend, p);
+  if (AnyIsRun(p)) RunExperts(kAvx512Panels, backend, p);
 }
 
 void ExpertsAmx(const Backend& backend, const ExpertsParams& p) {
   if (!AllHavePanels(p)) return ExpertsCpu(backend, p);
-  RunExperts(kAmxPanels, backend, p);
+  if (AnyIsRun(p)) RunExperts(kAmxPanels, backend, p);
 }
 
 }  // namespace deepinfer

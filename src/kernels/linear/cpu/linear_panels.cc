@@ -216,10 +216,10 @@ void RunProducts(const Backend& backend, const std::vector<PanelProduct>& produc
 
 namespace {
 
-const PanelKernels& KernelsOf(VariantId variant, WeightFormat format) {
+const PanelKernels& KernelsOf(VariantId variant, const LinearParams& p) {
   return variant == kAmxVariant      ? kAmxPanels
          : variant == kAvx512Variant ? kAvx512Panels
-                                     : Avx2PanelsFor(format);
+                                     : Avx2PanelsFor(p.weight.format, p.num_tokens);
 }
 
 // Matrices without panels run as LinearCpu does.
@@ -234,8 +234,8 @@ void RunPanels(VariantId variant, const Backend& backend, std::span<const Linear
       LinearCpu(backend, p);
       continue;
     }
-    const PreparedRows rows(KernelsOf(variant, p.weight.format), backend, p.x, p.x_stride,
-                            p.num_tokens, p.weight.cols, scratch[i]);
+    const PreparedRows rows(KernelsOf(variant, p), backend, p.x, p.x_stride, p.num_tokens,
+                            p.weight.cols, scratch[i]);
     AddProducts(rows, 0, p.num_tokens, p, products);
   }
   RunProducts(backend, products);

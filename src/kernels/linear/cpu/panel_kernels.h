@@ -68,9 +68,12 @@ struct PanelKernels {
 };
 
 extern const PanelKernels kAvx2Panels;
-extern const PanelKernels kAvx2Fp4Panels;  // FP4 alone
-inline const PanelKernels& Avx2PanelsFor(WeightFormat format) {
-  return format == WeightFormat::kFp4 ? kAvx2Fp4Panels : kAvx2Panels;
+extern const PanelKernels kAvx2Fp4Panels;         // FP4 alone
+extern const PanelKernels kAvx2FewRowsFp8Panels;  // FP8 alone, streams only: the same bits faster
+inline constexpr int32_t kFewRows = 4;
+inline const PanelKernels& Avx2PanelsFor(WeightFormat format, int64_t num_rows) {
+  if (format == WeightFormat::kFp4) return kAvx2Fp4Panels;
+  return format == WeightFormat::kFp8 && num_rows <= kFewRows ? kAvx2FewRowsFp8Panels : kAvx2Panels;
 }
 extern const PanelKernels kAvx512Panels;
 extern const PanelKernels kAmxPanels;

@@ -18,6 +18,7 @@ struct Decoder;
 
 template <>
 struct Decoder<WeightFormat::kFp4> {
+  static constexpr WeightFormat kFormat = WeightFormat::kFp4;
   static constexpr int kCols = 8;
   struct Block {
     __m256i codes[kHalves];
@@ -46,6 +47,7 @@ struct Decoder<WeightFormat::kFp4> {
 
 template <>
 struct Decoder<WeightFormat::kFp8> {
+  static constexpr WeightFormat kFormat = WeightFormat::kFp8;
   static constexpr int kCols = 4;
   struct Block {
     __m256i even[kHalves], odd[kHalves];  // F16 of 2^-8 of the codes: eight rows, then eight more
@@ -73,8 +75,40 @@ struct Decoder<WeightFormat::kFp8> {
   }
 };
 
+// The same values times 2^-120: codes moved into the exponent and mantissa of an F32, in fewer
+// steps than by way of F16. Codes below 2^-6 are subnormal there, so the rows of x come times 2^100
+// (PrepareScaled): then no product is. Scaling by powers of two leaves every sum's bits as they
+// are.
+struct ShiftedFp8 {
+  static constexpr WeightFormat kFormat = WeightFormat::kFp8;
+  static constexpr int kCols = 4;
+  struct Block {
+    __m256i low[kHalves], high[kHalves];  // a row's columns 0 and 1, 2 and 3, above zeros
+  };
+  static Block Load(const uint8_t* codes) {
+    Block block;
+    for (int half = 0; half < kHalves; ++half) {
+      const __m256i v = _mm256_load_si256(reinterpret_cast<const __m256i*>(codes + half * 32));
+      block.low[half] = _mm256_unpacklo_epi16(_mm256_setzero_si256(), v);
+      block.high[half] = _mm256_unpackhi_epi16(_mm256_setzero_si256(), v);
+    }
+    return block;
+  }
+  template <int kCol>
+  __m256 Column(const Block& block, int half) const {
+    const __m256i pair = kCol < 2 ? block.low[half] : block.high[half];
+    const __m256i top = kCol % 2 == 0 ? _mm256_slli_epi32(pair, 8) : pair;
+    const __m256i keep = _mm256_set1_epi32(static_cast<int>(0x87f00000u));
+    return _mm256_castsi256_ps(_mm256_and_si256(_mm256_srai_epi32(top, 4), keep));
+  }
+  static __m256 Scale(const uint8_t* scales, int64_t group, int) {  // times 2^(120 - 100)
+    return _mm256_castsi256_ps(_mm256_set1_epi32((scales[group] + 20) << 23));
+  }
+};
+
 template <>
 struct Decoder<WeightFormat::kBf16> {
+  static constexpr WeightFormat kFormat = WeightFormat::kBf16;
   static constexpr int kCols = 2;
   struct Block {
     __m256i pairs[kHalves];
@@ -101,13 +135,12 @@ inline __attribute__((always_inline)) void ForColumns(const Body& body) {
   }
 }
 
-template <WeightFormat kFormat, int kPanels, int kRows>
+template <typename D, int kPanels, int kRows>
 void StreamRows(const uint8_t* panels, int32_t num_groups, PanelRows rows, float* totals) {
-  using D = Decoder<kFormat>;
-  constexpr int64_t kBytes = PanelGroupBytes(kFormat);
+  constexpr int64_t kBytes = PanelGroupBytes(D::kFormat);
   constexpr int64_t kAhead = 4096;  // bytes; into the next panel at the end
   const D decoder;
-  const int64_t panel_bytes = PanelBytes(kFormat, num_groups * kGroupCols);
+  const int64_t panel_bytes = PanelBytes(D::kFormat, num_groups * kGroupCols);
   const uint8_t* const scales = panels + num_groups * kBytes;
   for (int i = 0; i < kRows * kPanels * kHalves; ++i) {
     _mm256_storeu_ps(totals + 8 * i, _mm256_setzero_ps());
@@ -155,19 +188,19 @@ void StreamRows(const uint8_t* panels, int32_t num_groups, PanelRows rows, float
 // A group's sum is a chain of 32 FMAs; one row of x needs two panels to fill the multipliers.
 int32_t StreamPanels(WeightFormat /*format*/, int32_t num_rows) { return num_rows == 1 ? 2 : 1; }
 
-template <WeightFormat kFormat>
+template <typename D>
 void StreamFormat(const uint8_t* panels, int32_t num_panels, int32_t num_groups, PanelRows x,
                   int32_t num_rows, float* totals) {
   switch (num_rows) {
     case 1:
-      return num_panels == 2 ? StreamRows<kFormat, 2, 1>(panels, num_groups, x, totals)
-                             : StreamRows<kFormat, 1, 1>(panels, num_groups, x, totals);
+      return num_panels == 2 ? StreamRows<D, 2, 1>(panels, num_groups, x, totals)
+                             : StreamRows<D, 1, 1>(panels, num_groups, x, totals);
     case 2:
-      return StreamRows<kFormat, 1, 2>(panels, num_groups, x, totals);
+      return StreamRows<D, 1, 2>(panels, num_groups, x, totals);
     case 3:
-      return StreamRows<kFormat, 1, 3>(panels, num_groups, x, totals);
+      return StreamRows<D, 1, 3>(panels, num_groups, x, totals);
     default:
-      return StreamRows<kFormat, 1, 4>(panels, num_groups, x, totals);
+      return StreamRows<D, 1, 4>(panels, num_groups, x, totals);
   }
 }
 
@@ -175,12 +208,20 @@ void Stream(WeightFormat format, const uint8_t* panels, int32_t num_panels, int3
             PanelRows x, int32_t num_rows, float* totals) {
   switch (format) {
     case WeightFormat::kFp4:
-      return StreamFormat<WeightFormat::kFp4>(panels, num_panels, num_groups, x, num_rows, totals);
+      return StreamFormat<Decoder<WeightFormat::kFp4>>(panels, num_panels, num_groups, x, num_rows,
+                                                       totals);
     case WeightFormat::kFp8:
-      return StreamFormat<WeightFormat::kFp8>(panels, num_panels, num_groups, x, num_rows, totals);
+      return StreamFormat<Decoder<WeightFormat::kFp8>>(panels, num_panels, num_groups, x, num_rows,
+                                                       totals);
     default:
-      return StreamFormat<WeightFormat::kBf16>(panels, num_panels, num_groups, x, num_rows, totals);
+      return StreamFormat<Decoder<WeightFormat::kBf16>>(panels, num_panels, num_groups, x, num_rows,
+                                                        totals);
   }
+}
+
+void StreamShifted(WeightFormat /*format: FP8*/, const uint8_t* panels, int32_t num_panels,
+                   int32_t num_groups, PanelRows x, int32_t num_rows, float* totals) {
+  StreamFormat<ShiftedFp8>(panels, num_panels, num_groups, x, num_rows, totals);
 }
 
 template <WeightFormat kFormat>
@@ -228,6 +269,20 @@ bool Prepare(const bf16* x, int32_t cols, uint8_t* out) {
   for (int32_t k = 0; k < cols; ++k) row[k] = ToFloat(x[k]);
   for (int32_t k = cols; k < NumGroups(cols) * kGroupCols; ++k) row[k] = 0.0f;
   return true;
+}
+
+// A row of x as F32, times 2^100. Refuses values so large or small that a sum might overflow or
+// lose bits with this factor or without it.
+bool PrepareScaled(const bf16* x, int32_t cols, uint8_t* out) {
+  auto* const row = reinterpret_cast<float*>(out);
+  bool fits = true;
+  for (int32_t k = 0; k < cols; ++k) {
+    const float value = ToFloat(x[k]);
+    const float magnitude = __builtin_fabsf(value);
+    fits &= magnitude == 0 || (magnitude >= 0x1p-60f && magnitude <= 0x1p20f);
+    row[k] = value * 0x1p100f;
+  }
+  return fits;
 }
 
 template <int kRows>
@@ -279,7 +334,7 @@ void Tile(const DecodedPanels& w, int32_t /*num_panels: one*/, PanelRows x, int3
 const PanelKernels kAvx2Panels = {.x_group_bytes = 4 * kGroupCols,
                                   .prepare = Prepare,
                                   .fallback = nullptr,
-                                  .stream_rows = 4,
+                                  .stream_rows = kFewRows,
                                   .stream_panels = StreamPanels,
                                   .tile_panels = 1,
                                   .tile_rows = 6,
@@ -288,5 +343,18 @@ const PanelKernels kAvx2Panels = {.x_group_bytes = 4 * kGroupCols,
                                   .stream = Stream,
                                   .decode = Decode,
                                   .tile = Tile};
+
+const PanelKernels kAvx2FewRowsFp8Panels = {.x_group_bytes = 4 * kGroupCols,
+                                            .prepare = PrepareScaled,
+                                            .fallback = &kAvx2Panels,
+                                            .stream_rows = kFewRows,
+                                            .stream_panels = StreamPanels,
+                                            .tile_panels = 1,
+                                            .tile_rows = 6,
+                                            .tile_groups = 8,
+                                            .weight_bytes = 4,
+                                            .stream = StreamShifted,
+                                            .decode = nullptr,
+                                            .tile = nullptr};
 
 }  // namespace deepinfer
