@@ -3,6 +3,7 @@
 # best of the rounds; ours with two threads beside it. Exit status 1: decode or prefill is not 5
 # times as fast. Usage: tools/oracle/race.sh [RESULT.json]
 #   ROUNDS=3      how often each runs
+#   VARIANT=avx2  the form of our ops; auto when not given
 #   BUILD=...     a folder that holds deepinfer and make_tiny already
 # Needs compare.sh's environment of ftllm, and makes it if it is not there.
 set -euo pipefail
@@ -19,7 +20,7 @@ ftllm_environment
 
 ours() {
   timeout 120 "$bin/src/apps/deepinfer" bench request --model "$folder/checkpoint" --json \
-    --log-level error --prompt-tokens "$prompt" --decode-tokens "$decode" --threads "$1"
+    --log-level error --variant "${VARIANT:-auto}" --prompt-tokens "$prompt" --decode-tokens "$decode" --threads "$1"
 }
 # ftllm was seen to hang: a time limit, and up to three attempts.
 theirs() {

@@ -14,7 +14,7 @@ struct Ceilings {
   double macs_per_s = 0;  // F32 FMA for avx2, VDPBF16PS for avx512, TDPBF16PS for amx
 };
 
-// Best of a few runs on the threads of `backend`. `memory` of num_bytes is read whole: it should
+// Median of a few runs on the threads of `backend`. `memory` of num_bytes is read whole: it should
 // exceed the last-level cache several times.
 Ceilings MeasureCeilings(const Backend& backend, const uint8_t* memory, int64_t num_bytes,
                          Clock& clock);
