@@ -20,7 +20,8 @@ ftllm_environment
 
 ours() {
   timeout 120 "$bin/src/apps/deepinfer" bench request --model "$folder/checkpoint" --json \
-    --log-level error --variant "${VARIANT:-auto}" --prompt-tokens "$prompt" --decode-tokens "$decode" --threads "$1"
+    --log-level error --variant "${VARIANT:-auto}" --threads "$1" \
+    --prompt-tokens "$prompt" --decode-tokens "$decode"
 }
 # ftllm was seen to hang: a time limit, and up to three attempts.
 theirs() {
