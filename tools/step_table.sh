@@ -10,7 +10,9 @@ trap 'rm -rf "$work"' EXIT
 for ((round = 0; round < ${ROUNDS:-5}; ++round)); do
   for variant in avx2 avx512 amx; do
     "$deepinfer" bench step --device cpu --variant "$variant" --json --log-level error \
-      >"$work/$variant-$round.json" 2>/dev/null || rm -f "$work/$variant-$round.json"
+      >"$work/$variant-$round.json" 2>"$work/error" && continue
+    rm "$work/$variant-$round.json"
+    grep -q 'processor' "$work/error" || { cat "$work/error" >&2 && exit 1; }
   done
 done
 python3 - "$work" <<'EOF'

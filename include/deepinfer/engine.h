@@ -44,7 +44,7 @@ class [[nodiscard]] Result {
 struct EngineOptions {
   std::string model;        // a checkpoint directory, or org/name of one in `hub_cache`
   std::string hub_cache;    // the Hugging Face hub folder; empty: only directories
-  int32_t num_threads = 0;  // 0: the CPUs this process may use
+  int32_t num_threads = 0;  // 0: one for each core this process may use
   // Of the ops: "auto" (avx512 where this processor runs it, else avx2; also "cpu"), "avx2",
   // "avx512", "amx" (sums in an order of its own), or "ref", the slow oracle.
   std::string variant = "auto";

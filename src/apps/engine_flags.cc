@@ -49,20 +49,23 @@ void EngineFlags::AddTo(OptionSet& options) {
                .unit = "bytes",
                .min = 0},
               &engine.kv_cache_bytes);
-  options.Add(
-      {.flag = "threads", .help = "0: the CPUs this process may use", .min = 0, .max = 1024},
-      &engine.num_threads);
+  options.Add({.flag = "threads",
+               .help = "0: one for each core this process may use",
+               .min = 0,
+               .max = 1024},
+              &engine.num_threads);
   options.Add({.flag = "variant",
                .help = "form of the ops",
                .choices = {"auto", "cpu", "avx2", "avx512", "amx", "ref"}},
               &engine.variant);
   options.Add({.flag = "scan-weights", .help = "look at every weight for damage before use"},
               &engine.scan_weights);
-  options.Add({.flag = "weights-cache",
-               .help = "keep the packed weights there for the next start; takes as much space as "
-                       "the checkpoint",
-               .unit = "DIR"},
-              &engine.weights_cache);
+  options.Add(
+      {.flag = "weights-cache",
+       .help = "keep the packed weights there for the next start; takes at most as much space "
+               "as the checkpoint",
+       .unit = "DIR"},
+      &engine.weights_cache);
   options.Add(
       {.flag = "experts",
        .help = "where routed experts live: memory, the mapped --weights-cache, or read from "

@@ -68,6 +68,7 @@ class RealReadable : public ReadableFile {
 
   Status ReadDirect(int64_t offset, std::span<uint8_t> out) const override {
     const int64_t end = std::min(size_, offset + std::ssize(out));
+    if (end < offset) return ReadAt(offset, out);  // says that there is nothing
     int64_t at = offset;
     const int fd = IsCached(offset, end - offset) ? -1 : DirectFd();
     while (fd >= 0 && at < end) {
@@ -109,7 +110,9 @@ class RealReadable : public ReadableFile {
 
   int DirectFd() const {  // -1: the file system has no direct reads
     std::lock_guard lock(mutex_);
-    if (!asked_direct_) direct_fd_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_DIRECT);
+    // Not by its path, under which another file may lie by now.
+    const std::string self = StrCat("/proc/self/fd/", fd_);
+    if (!asked_direct_) direct_fd_ = ::open(self.c_str(), O_RDONLY | O_CLOEXEC | O_DIRECT);
     asked_direct_ = true;
     return direct_fd_;
   }
@@ -211,7 +214,8 @@ class RealDiskImpl : public Disk {
 
   // The name may have gone to another file between opening and locking: then that one is tried.
   StatusOr<std::unique_ptr<UpdatableFile>> OpenUpdate(const std::string& path) override {
-    for (;;) {
+    constexpr int kTries = 100;  // while others remove and make the file
+    for (int i = 0; i < kTries; ++i) {
       const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
       if (fd < 0) return FromErrno(path, "open for writing", errno);
       auto file = std::make_unique<RealUpdatable>(path, fd);
@@ -219,10 +223,12 @@ class RealDiskImpl : public Disk {
       struct stat held {
       }, named{};
       if (::fstat(fd, &held) == 0 && ::stat(path.c_str(), &named) == 0 &&
-          held.st_ino == named.st_ino) {
+          held.st_ino == named.st_ino && held.st_dev == named.st_dev) {
         return file;
       }
     }
+    return MakeStatus(StatusCode::kUnavailable,
+                      StrCat(path, ": cannot be held: others remove it again and again"));
   }
 
   Status Rename(const std::string& from, const std::string& to) override {
@@ -277,6 +283,7 @@ class RealDiskImpl : public Disk {
 }  // namespace
 
 Status ReadableFile::ReadDirect(int64_t offset, std::span<uint8_t> out) const {
+  if (offset > size()) return ReadAt(offset, out);  // says that there is nothing
   return ReadAt(offset, out.first(static_cast<size_t>(std::min(std::ssize(out), size() - offset))));
 }
 

@@ -136,6 +136,30 @@ TEST_P(DiskTest, DirectReadsSeeTheSameBytes) {
   }
 }
 
+TEST_P(DiskTest, DirectReadsBehindTheEndFail) {
+  ASSERT_TRUE(disk().WriteText(Path("a"), "short").ok());
+  const auto file = *disk().OpenRead(Path("a"));
+  std::unique_ptr<uint8_t, decltype(&std::free)> buffer(
+      static_cast<uint8_t*>(std::aligned_alloc(kDirectAlign, kDirectAlign)), &std::free);
+  EXPECT_TRUE(file->ReadDirect(0, {buffer.get(), kDirectAlign}).ok());
+  for (const int64_t offset : {kDirectAlign, 9 * kDirectAlign}) {
+    EXPECT_EQ(file->ReadDirect(offset, {buffer.get(), kDirectAlign}).code(), StatusCode::kDataLoss);
+  }
+}
+
+// A file that takes the place of an opened one is not read in its stead.
+TEST_P(DiskTest, DirectReadsKeepTheFileThatWasOpened) {
+  ASSERT_TRUE(disk().WriteText(Path("a"), std::string(kDirectAlign, 'o')).ok());
+  const auto file = *disk().OpenRead(Path("a"));
+  if (!is_real()) return;  // simulated files have no direct form
+  DropFromSystemCache(Path("a"));
+  ASSERT_TRUE(disk().WriteText(Path("a"), std::string(kDirectAlign, 'n')).ok());
+  std::unique_ptr<uint8_t, decltype(&std::free)> buffer(
+      static_cast<uint8_t*>(std::aligned_alloc(kDirectAlign, kDirectAlign)), &std::free);
+  ASSERT_TRUE(file->ReadDirect(0, {buffer.get(), kDirectAlign}).ok());
+  EXPECT_EQ(buffer.get()[0], 'o');
+}
+
 TEST_P(DiskTest, UpdatesStayWithoutCommit) {
   {
     const auto file = *disk().OpenUpdate(Path("a"));

@@ -63,9 +63,18 @@ int64_t AvailableMemoryBytes(Disk& disk) {
     return value;
   };
   constexpr int64_t kNoLimit = std::numeric_limits<int64_t>::max();
-  return std::min({number("/proc/meminfo", "MemAvailable:", 0) * 1024,
-                   number("/sys/fs/cgroup/memory.max", "", kNoLimit),
-                   number("/sys/fs/cgroup/memory/memory.limit_in_bytes", "", kNoLimit)});
+  // What a control group has left; files that it reads give their memory back.
+  const auto left = [&](const std::string& group, std::string_view limit, std::string_view used) {
+    const int64_t most = number(StrCat(group, limit), "", kNoLimit);
+    if (most == kNoLimit) return kNoLimit;
+    const int64_t taken = number(StrCat(group, used), "", 0) -
+                          number(StrCat(group, "memory.stat"), "inactive_file ", 0);
+    return std::max<int64_t>(0, most - std::max<int64_t>(0, taken));
+  };
+  return std::min(
+      {number("/proc/meminfo", "MemAvailable:", 0) * 1024,
+       left("/sys/fs/cgroup/", "memory.max", "memory.current"),
+       left("/sys/fs/cgroup/memory/", "memory.limit_in_bytes", "memory.usage_in_bytes")});
 }
 
 }  // namespace deepinfer

@@ -50,8 +50,15 @@ TEST(LargeBlock, AvailableMemoryIsTheLeastThatTheSystemNames) {
   EXPECT_EQ(AvailableMemoryBytes(disk), 5000 * 1024);
   write("/sys/fs/cgroup/memory.max", "4096000\n");
   EXPECT_EQ(AvailableMemoryBytes(disk), 4096000);
+  // What is used counts, what is only cached does not.
+  write("/sys/fs/cgroup/memory.current", "3000000\n");
+  EXPECT_EQ(AvailableMemoryBytes(disk), 1096000);
+  write("/sys/fs/cgroup/memory.stat", "anon 5\ninactive_file 1000000\nactive_file 7\n");
+  EXPECT_EQ(AvailableMemoryBytes(disk), 2096000);
   write("/sys/fs/cgroup/memory/memory.limit_in_bytes", "1000\n");
   EXPECT_EQ(AvailableMemoryBytes(disk), 1000);
+  write("/sys/fs/cgroup/memory/memory.usage_in_bytes", "2000\n");
+  EXPECT_EQ(AvailableMemoryBytes(disk), 0);
 }
 
 }  // namespace

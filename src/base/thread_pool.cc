@@ -8,11 +8,13 @@
 #include <atomic>
 #include <condition_variable>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <vector>
 
 #include "base/check.h"
 #include "base/cpu_topology.h"
+#include "base/log.h"
 
 namespace deepinfer {
 namespace {
@@ -122,13 +124,20 @@ struct ThreadPool::Shared {
 ThreadPool::ThreadPool(int num_threads, const ThreadPoolOptions& options)
     : num_threads_(num_threads), shared_(std::make_unique<Shared>(std::max(num_threads, 1))) {
   CHECK_GE(num_threads, 1);
-  const int num_cores = DefaultNumThreads();
-  shared_->may_spin = num_threads <= num_cores;
-  const std::vector<Cpu> cpus = PlaceThreads(UsableCpus(), num_threads);
+  shared_->may_spin = num_threads <= DefaultNumThreads();
+  const std::vector<Cpu> all = UsableCpus();
+  const std::vector<Cpu> cpus = PlaceThreads(all, num_threads);
+  const auto num_cores =
+      std::count_if(all.begin(), all.end(), [](const Cpu& cpu) { return cpu.sibling == 0; });
   const bool pin = options.pin && num_threads == num_cores;
   for (int i = 1; i < num_threads; ++i) {
     const auto thread = static_cast<size_t>(i);
-    shared_->workers.emplace_back([this, thread] { shared_->WorkerMain(thread); });
+    try {
+      shared_->workers.emplace_back([this, thread] { shared_->WorkerMain(thread); });
+    } catch (const std::system_error& error) {
+      LogWarning("threads: the system gives ", i, " of ", num_threads, ": ", error.what());
+      break;  // those who are there do the pieces of the others
+    }
     if (pin && thread < cpus.size()) PinTo(shared_->workers.back(), cpus[thread].id);
   }
 }

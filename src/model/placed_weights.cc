@@ -53,13 +53,13 @@ StatusOr<PlacementOptions> ParsePlacement(std::string_view experts, std::string_
 
 StatusOr<int32_t> NumExpertSlots(int64_t wanted_bytes, int64_t free_bytes, int64_t slot_bytes,
                                  int64_t num_experts, int32_t num_experts_per_tok) {
-  const int64_t least = std::min<int64_t>(num_experts_per_tok + 2, num_experts);
+  const int64_t least = std::max<int64_t>(2, std::min<int64_t>(num_experts_per_tok + 2, num_experts));
   if (wanted_bytes != 0 && wanted_bytes < least * slot_bytes) {
     return InvalidArgument("expert_cache: found ", wanted_bytes, " bytes, expected at least ",
                            least * slot_bytes, ", the experts of one token and two more");
   }
   const int64_t bytes = wanted_bytes != 0 ? wanted_bytes : free_bytes / 4;
-  return static_cast<int32_t>(std::clamp(bytes / slot_bytes, least, num_experts));
+  return static_cast<int32_t>(std::clamp(bytes / slot_bytes, least, std::max(least, num_experts)));
 }
 
 StatusOr<std::unique_ptr<PlacedWeights>> PlacedWeights::Place(Disk& disk,

@@ -18,7 +18,7 @@ namespace deepinfer {
 namespace {
 
 constexpr int32_t kTimedLayer = 1;
-constexpr int64_t kFlushBytes = int64_t{1536} << 20;  // more than four times any cache
+constexpr int64_t kFlushBytes = int64_t{1536} << 20;  // four times a cache of 384 MiB
 
 ModelConfig BenchConfig(const StepBenchOptions& options) {
   ModelConfig c;
@@ -80,7 +80,8 @@ class WeightArena {
     void* const memory = ::mmap(nullptr, static_cast<size_t>(num_bytes), PROT_READ | PROT_WRITE,
                                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory == MAP_FAILED) {
-      return ResourceExhausted("bench step: cannot map ", num_bytes, " bytes of weights");
+      return ResourceExhausted("bench step: cannot map ", num_bytes,
+                               " bytes of weights; give a smaller --num-experts");
     }
     ::madvise(memory, static_cast<size_t>(num_bytes), MADV_HUGEPAGE);
     return std::unique_ptr<WeightArena>(new WeightArena(static_cast<uint8_t*>(memory), num_bytes));
