@@ -88,7 +88,7 @@ class Planner {
   }
 
   static int64_t EndPage(const LoadRead& read) {
-    return (read.at + read.bytes + kDirectAlign - 1) / kDirectAlign * kDirectAlign;
+    return RoundUp(read.at + read.bytes, kDirectAlign);
   }
 
   void AddToReads(bool again, LoadPart* part) {

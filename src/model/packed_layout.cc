@@ -10,8 +10,6 @@
 namespace deepinfer {
 namespace {
 
-int64_t RoundUp(int64_t bytes, int64_t unit) { return (bytes + unit - 1) / unit * unit; }
-
 template <typename Weights, typename Visit>
 void ForEachDense(Weights& w, const Visit& visit) {
   const auto block = [&](auto& b) {
@@ -71,7 +69,7 @@ void PackedLayout::Append(const Matrix& m) {
   const int64_t bytes = PackedBytes(m.format, m.rows, m.cols);
   entries_.push_back({image_bytes_, bytes});
   shapes_.push_back({PanelBytes(m.format, m.cols), NumPanels(m.rows)});
-  image_bytes_ += RoundUp(bytes, kPackedAlign);
+  image_bytes_ += RoundUp(bytes);
 }
 
 int32_t PackedLayout::ExpertEntry(int32_t block, int32_t expert) const {
@@ -87,7 +85,7 @@ std::array<PackedRange, 3> PackedLayout::ExpertParts(int32_t block, int32_t expe
 
 PackedRange PackedLayout::Expert(int32_t block, int32_t expert) const {
   const std::array<PackedRange, 3> parts = ExpertParts(block, expert);
-  return {parts[0].offset, RoundUp(parts[2].end() - parts[0].offset, kPackedAlign)};
+  return {parts[0].offset, RoundUp(parts[2].end() - parts[0].offset)};
 }
 
 std::vector<PackedPiece> PackedLayout::Cut(int64_t target_bytes) const {

@@ -12,11 +12,17 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/disk.h"
 #include "model/weights.h"
 
 namespace deepinfer {
 
-inline constexpr int64_t kPackedAlign = 4096;  // bytes; what direct reads ask for
+inline constexpr int64_t kPackedAlign = kDirectAlign;  // bytes; part of the cache's format
+
+// To the next multiple of `unit`.
+constexpr int64_t RoundUp(int64_t bytes, int64_t unit = kPackedAlign) {
+  return (bytes + unit - 1) / unit * unit;
+}
 
 struct PackedRange {  // bytes of the image
   int64_t offset = 0;

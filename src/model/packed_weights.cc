@@ -24,8 +24,6 @@ constexpr int64_t kRunBytes = int64_t{4} << 20;  // of the cache that are read t
 // Smaller reads go through the system's cache: what it reads ahead is what comes next.
 constexpr int64_t kSmallRead = int64_t{64} << 10;
 
-int64_t RoundUp(int64_t bytes) { return (bytes + kDirectAlign - 1) / kDirectAlign * kDirectAlign; }
-
 // Memory for direct reads; only grows, contents are not kept.
 class DirectBuffer {
  public:
@@ -133,7 +131,7 @@ class PackedLoader {
 
   Status FinishCache() {
     if (cache_ == nullptr || is_damaged_) return OkStatus();
-    const Status status = cache_->Finish();
+    const Status status = cache_->Finish(LooksAtPlainItems());
     if (status.ok() && cache_->is_complete()) out_.image_file_ = cache_->image();
     return CacheTrouble(status, "the next start packs the weights again");
   }
@@ -273,9 +271,14 @@ class PackedLoader {
     });
   }
 
-  // Tensors that are not packed, if they have to be looked at: a whole cache says that they were.
+  // Whether tensors that are not packed have to be looked at: not again if the cache says that
+  // they were. Pieces do not say it: a run may have ended between them and the rest.
+  bool LooksAtPlainItems() const {
+    return options_.scan && (cache_ == nullptr || !cache_->plain_was_scanned());
+  }
+
   std::vector<size_t> PlainItems() const {
-    if (!options_.scan || (cache_ != nullptr && cache_->was_complete())) return {};
+    if (!LooksAtPlainItems()) return {};
     std::vector<bool> packed(checkpoint_.items().size());
     for (const MatrixSource& source : sources_) packed[source.codes] = packed[source.scales] = true;
     std::vector<size_t> plain;
@@ -327,7 +330,7 @@ class PackedLoader {
     StatusOr<ScanReport> report = tally.Finish();
     if (!report.ok()) return Annotate(report.status(), checkpoint_.directory());
     out_.scan_ = std::move(*report);
-    out_.scan_.done = options_.scan && (cache_ == nullptr || !cache_->was_complete());
+    out_.scan_.done = LooksAtPlainItems();
     if (options_.scan) ReportUnusual(out_.scan_);
     for (size_t i = 0; i < matrices_.size(); ++i) {
       const PackedRange& range = out_.layout_.entries()[i];

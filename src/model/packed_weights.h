@@ -58,7 +58,7 @@ class PackedWeights {
   const ModelWeights& weights() const { return weights_; }
   const PackedLayout& layout() const { return layout_; }
   int64_t num_bytes() const { return memory_.num_bytes(); }
-  // Of what was looked at: not `done` when everything came out of the cache or nobody asked.
+  // Of what was looked at: not `done` when the cache says that all was before, or nobody asked.
   const ScanReport& scan() const { return scan_; }
   const PackTimes& times() const { return times_; }
   // The image in the weights cache, if it is whole.

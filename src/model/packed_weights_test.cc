@@ -264,6 +264,25 @@ TEST_F(PackedWeightsTest, TruncatedCachesAreFilledUp) {
   }
 }
 
+// Nothing reads experts that stay in the file: its size says whether they are there.
+TEST_F(PackedWeightsTest, TruncatedCachesAreFilledUpWhereExpertsStayInThem) {
+  ASSERT_TRUE(TryLoadCached().ok());
+  const std::string path = CachePath(), whole = tiny_.disk.ReadText(path).value();
+  const int64_t size = std::ssize(whole);
+  for (const char* name : {"", ".partial"}) {  // cut with its final name, or as a journal
+    for (const int64_t kept : {size - 1, size - kPackedAlign, size / 2}) {
+      SCOPED_TRACE(StrCat(name, " ", kept));
+      ASSERT_TRUE(*name == '\0' || tiny_.disk.Rename(path, path + name).ok());
+      tiny_.disk.Truncate(path + name, kept);
+      const auto packed = TryLoad({.cache_directory = kCache, .keep_experts = false}).value();
+      EXPECT_GT(packed->times().source_bytes, 0);
+      EXPECT_LT(packed->times().source_bytes, checkpoint_->census().total.num_bytes);
+      EXPECT_TRUE(packed->image_file().has_value());
+      EXPECT_TRUE(tiny_.disk.ReadText(path).value() == whole);
+    }
+  }
+}
+
 TEST_F(PackedWeightsTest, AnotherCheckpointsOrVersionsCacheIsNotTaken) {
   ASSERT_TRUE(TryLoadCached().ok());
   const std::string path = CachePath(), whole = tiny_.disk.ReadText(path).value();
@@ -291,6 +310,71 @@ TEST_F(PackedWeightsTest, UnscannedPiecesDoNotPassForScannedOnes) {
   ASSERT_TRUE(TryLoadCached(false).ok());
   EXPECT_EQ(TryLoadCached(false).value()->times().source_bytes, 0);
   EXPECT_HAS(MessageOf(TryLoadCached(true).status()), "an FP8 NaN code");
+}
+
+// Whatever order of starts made the cache whole: tensors outside of it are looked at once.
+class DamagedNorm : public PackedWeightsTest {
+ protected:
+  DamagedNorm() {
+    std::vector<uint8_t>& bytes = tiny_.At("norm.weight").bytes;
+    bytes[0] = 0xc0;
+    bytes[1] = 0x7f;
+    tiny_.Write();
+  }
+  void ExpectRefused() { EXPECT_HAS(MessageOf(TryLoadCached(true).status()), "norm.weight"); }
+};
+
+TEST_F(DamagedNorm, IsFoundAfterARunWithoutScanFinishedTheCache) {
+  ExpectRefused();  // all pieces are scanned, and in the journal
+  EXPECT_HAS(CachePath(), ".partial");
+  ASSERT_TRUE(TryLoadCached(false).ok());
+  EXPECT_EQ(CachePath().find(".partial"), std::string::npos);
+  ExpectRefused();
+  ExpectRefused();
+}
+
+TEST_F(DamagedNorm, IsFoundInACacheMadeWithoutScan) {
+  ASSERT_TRUE(TryLoadCached(false).ok());
+  ExpectRefused();  // all pieces are scanned, in place
+  ExpectRefused();
+}
+
+// What is found to be good is not looked at again, whoever gave the file its name.
+TEST_F(PackedWeightsTest, TensorsOutsideOfTheCacheAreScannedOnce) {
+  const std::string shard = StrCat("model/", OpenUnscanned(tiny_.disk)->file_names().back());
+  tiny_.disk.FailReadsAt(shard, std::ssize(tiny_.disk.ReadText(shard).value()) - 1);
+  ASSERT_FALSE(TryLoadCached(true).ok());
+  tiny_.disk.FailReadsAt(shard, -1);
+  ASSERT_TRUE(TryLoadCached(false).ok());
+  const auto second = TryLoadCached(true).value();
+  EXPECT_TRUE(second->scan().done);
+  EXPECT_GT(second->times().source_bytes, 0);
+  const auto third = TryLoadCached(true).value();
+  EXPECT_FALSE(third->scan().done);
+  EXPECT_EQ(third->times().source_bytes, 0);
+}
+
+// It is whole without the note: nothing that another process does to the file stops a start.
+TEST_F(PackedWeightsTest, AScanThatCannotBeNotedIsNoError) {
+  ASSERT_TRUE(TryLoadCached(true).ok());
+  const int64_t records_end =
+      kPackedAlign + 16 * std::ssize(PackedLayout(checkpoint_->weights()).Cut(int64_t{1} << 20));
+  Overwrite(CachePath(), records_end, std::vector<uint8_t>(16));
+  const auto other = tiny_.disk.OpenUpdate(CachePath()).value();
+  const auto packed = TryLoad({.cache_directory = kCache, .keep_experts = false});
+  ASSERT_TRUE(packed.ok()) << packed.status();
+  EXPECT_TRUE((*packed)->scan().done);
+  EXPECT_TRUE((*packed)->image_file().has_value());
+}
+
+TEST_F(PackedWeightsTest, AHeaderThatGrewSinceItWasReadIsDamage) {
+  checkpoint_ = OpenUnscanned(tiny_.disk);
+  const std::string name = checkpoint_->file_names().front();
+  Overwrite("model/" + name, 0, std::vector<uint8_t>(8, 0xff));
+  const Status status =
+      PackedWeights::Load(*checkpoint_, {.cache_directory = kCache, .disk = &tiny_.disk}).status();
+  EXPECT_EQ(status.code(), StatusCode::kDataLoss);
+  EXPECT_HAS(MessageOf(status), name + ": the header length says 18446744073709551615 bytes");
 }
 
 TEST_F(PackedWeightsTest, TroubleWithTheCacheIsNoTroubleWithTheWeights) {
@@ -324,8 +408,41 @@ TEST_F(PackedWeightsTest, TwoWritersDoNotMeet) {
     ASSERT_TRUE(packed.ok()) << packed.status();
     ExpectRight(*checkpoint_, **packed);
     EXPECT_EQ(other->size(), 0);  // nobody wrote into it
+    EXPECT_EQ(MessageOf(TryLoad({.cache_directory = kCache, .keep_experts = false}).status()),
+              StrCat("weights cache: ", path,
+                     ".partial: another process is writing it; wait until it has finished or give "
+                     "another --weights-cache"));
   }
   EXPECT_TRUE(TryLoadCached().value()->image_file().has_value());
+}
+
+// Another process finishes the cache between this one's looking for it and its locking, and a third
+// one tidies up as well.
+class RacingDisk : public SimulatedDisk {
+ public:
+  StatusOr<std::unique_ptr<UpdatableFile>> OpenUpdate(const std::string& path) override {
+    CHECK(WriteText(path.substr(0, path.find(".partial")), finished).ok());
+    return SimulatedDisk::OpenUpdate(path);
+  }
+  Status Remove(const std::string& path) override {
+    was_held = SimulatedDisk::OpenUpdate(path).status().code() == StatusCode::kUnavailable;
+    CHECK(SimulatedDisk::Remove(path).ok());
+    return SimulatedDisk::Remove(path);
+  }
+  std::string finished;
+  bool was_held = false;
+};
+
+TEST_F(PackedWeightsTest, ACacheThatAnotherHasJustFinishedIsTaken) {
+  ASSERT_TRUE(TryLoadCached().ok());
+  RacingDisk disk;
+  disk.finished = tiny_.disk.ReadText(CachePath()).value();
+  const auto packed = PackedWeights::Load(
+      *checkpoint_, {.cache_directory = kCache, .disk = &disk, .keep_experts = false});
+  ASSERT_TRUE(packed.ok()) << packed.status();
+  EXPECT_EQ((*packed)->times().source_bytes, 0);
+  EXPECT_TRUE(disk.was_held);  // nobody else can have begun to write it
+  EXPECT_EQ(disk.List(kCache).value(), CacheFiles());
 }
 
 // All threads find out at about the same time that nothing can be written.

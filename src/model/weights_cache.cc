@@ -12,7 +12,7 @@ namespace deepinfer {
 namespace {
 
 // Of the file and of the order of weights in panels: raise it when either changes.
-constexpr uint32_t kVersion = 1;
+constexpr uint32_t kVersion = 2;
 struct HeaderFields {  // the first page, as stored; the rest of it is zeros
   char magic[8] = {'D', 'I', 'P', 'A', 'C', 'K', 'E', 'D'};
   uint64_t version = kVersion;
@@ -22,7 +22,6 @@ struct HeaderFields {  // the first page, as stored; the rest of it is zeros
 static_assert(sizeof(HeaderFields) == 72);
 constexpr int64_t kRecordBytes = 16;
 constexpr int64_t kMaxHeaderBytes = int64_t{100} << 20;  // of a safetensors file
-int64_t RoundUp(int64_t bytes) { return (bytes + kPackedAlign - 1) / kPackedAlign * kPackedAlign; }
 
 template <typename T>
 std::span<const uint8_t> BytesOf(const T& value) {
@@ -35,7 +34,10 @@ Status HashFile(const TensorFile& file, Sha256* sha) {
   std::array<uint8_t, 8> raw;
   DI_RETURN_IF_ERROR(file.source->ReadAt(0, raw));
   std::memcpy(&length, raw.data(), sizeof length);
-  CHECK_LE(length, uint64_t{kMaxHeaderBytes});  // it was read before
+  if (length > uint64_t{kMaxHeaderBytes}) {  // it was less when the file was opened
+    return DataLoss(file.name, ": the header length says ", length, " bytes, the format allows ",
+                    kMaxHeaderBytes, "; the file has changed since it was opened, start again");
+  }
   std::vector<uint8_t> header(length);
   DI_RETURN_IF_ERROR(file.source->ReadAt(8, header));
   sha->Update({reinterpret_cast<const uint8_t*>(file.name.c_str()), file.name.size() + 1});
@@ -44,6 +46,15 @@ Status HashFile(const TensorFile& file, Sha256* sha) {
   }
   sha->Update(header);
   return OkStatus();
+}
+
+StatusOr<std::unique_ptr<UpdatableFile>> OpenForWriting(Disk& disk, const std::string& path) {
+  StatusOr<std::unique_ptr<UpdatableFile>> file = disk.OpenUpdate(path);
+  if (file.status().code() != StatusCode::kUnavailable) return file;
+  return MakeStatus(StatusCode::kUnavailable,
+                    StrCat(path,
+                           ": another process is writing it; wait until it has finished or "
+                           "give another --weights-cache"));
 }
 
 }  // namespace
@@ -63,10 +74,10 @@ WeightsCache::WeightsCache(Disk& disk, std::string final_path, const Sha256Diges
       key_(key),
       pieces_(pieces),
       wanted_(scanned ? kScanned : kPacked),
-      image_offset_(RoundUp(kPackedAlign + std::ssize(pieces) * kRecordBytes)),
+      image_offset_(RoundUp(kPackedAlign + (std::ssize(pieces) + 1) * kRecordBytes)),
       image_bytes_(pieces.empty() ? 0 : RoundUp(pieces.back().range.end())),
-      records_(pieces.size()),
-      states_(pieces.size(), kMissing) {}
+      records_(pieces.size() + 1),
+      states_(pieces.size() + 1, kMissing) {}
 
 WeightsCache::~WeightsCache() = default;
 
@@ -101,21 +112,21 @@ Status WeightsCache::OpenFinal() {
 }
 
 bool WeightsCache::is_complete() const {
-  return path_ == final_path_ &&
-         std::all_of(states_.begin(), states_.end(), [&](State state) { return state >= wanted_; });
+  return path_ == final_path_ && std::all_of(states_.begin(), states_.end() - 1,
+                                             [&](State state) { return state >= wanted_; });
 }
 
 Status WeightsCache::OpenPartial() {
   const std::string partial = final_path_ + ".partial";
-  DI_ASSIGN_OR_RETURN(writer_, disk_.OpenUpdate(partial));
-  if (OpenFinal().ok()) {  // another process has just finished it
+  DI_ASSIGN_OR_RETURN(writer_, OpenForWriting(disk_, partial));
+  if (OpenFinal().ok()) {         // another process has just finished it
+    (void)disk_.Remove(partial);  // while nobody else can hold it
     writer_.reset();
-    return disk_.Remove(partial);
+    return OkStatus();
   }
   path_ = partial;
   DI_ASSIGN_OR_RETURN(reader_, disk_.OpenRead(path_));
-  if (ReadRecords()) return OkStatus();
-  const Status status = Begin();
+  const Status status = ReadRecords() ? writer_->Reserve(file_bytes()) : Begin();
   if (!status.ok()) GiveUp();
   return status;
 }
@@ -145,15 +156,22 @@ bool WeightsCache::ReadRecords() {
   records_ = std::move(records);
   for (size_t i = 0; i < records_.size(); ++i) {
     for (const State state : {kPacked, kScanned}) {
-      if (records_[i].seal == Seal(static_cast<int32_t>(i), records_[i], state)) states_[i] = state;
+      if (IsInFile(i) && records_[i].seal == Seal(i, records_[i], state)) states_[i] = state;
     }
   }
+  plain_was_scanned_ = states_.back() == kScanned;
   return true;
+}
+
+// Whether the file has all pages of the piece: it may have been cut short behind its records.
+bool WeightsCache::IsInFile(size_t piece) const {
+  return piece == pieces_.size() ||
+         image_offset_ + RoundUp(pieces_[piece].range.end()) <= reader_->size();
 }
 
 // An empty file of the full size. The header comes last: it says that the records are.
 Status WeightsCache::Begin() {
-  DI_RETURN_IF_ERROR(writer_->Reserve(image_offset_ + image_bytes_));
+  DI_RETURN_IF_ERROR(writer_->Reserve(file_bytes()));
   const std::vector<uint8_t> records(static_cast<size_t>(image_offset_ - kPackedAlign));
   DI_RETURN_IF_ERROR(writer_->WriteAt(kPackedAlign, records));
   DI_RETURN_IF_ERROR(writer_->WriteAt(0, Header()));
@@ -161,9 +179,8 @@ Status WeightsCache::Begin() {
   return OkStatus();
 }
 
-uint32_t WeightsCache::Seal(int32_t piece, const Record& record, State state) {
-  const uint64_t facts[] = {static_cast<uint64_t>(piece), record.checksum, record.num_unusual,
-                            state};
+uint32_t WeightsCache::Seal(size_t index, const Record& record, State state) {
+  const uint64_t facts[] = {index, record.checksum, record.num_unusual, state};
   return static_cast<uint32_t>(Hash64(BytesOf(facts)));
 }
 
@@ -191,21 +208,31 @@ void WeightsCache::Forget(int32_t piece) { states_[static_cast<size_t>(piece)] =
 Status WeightsCache::OpenWriter() {
   std::lock_guard lock(mutex_);
   if (writer_ != nullptr) return OkStatus();
-  DI_ASSIGN_OR_RETURN(writer_, disk_.OpenUpdate(path_));
-  return writer_->Reserve(image_offset_ + image_bytes_);  // it may have been cut short
+  DI_ASSIGN_OR_RETURN(writer_, OpenForWriting(disk_, path_));
+  return writer_->Reserve(file_bytes());  // it may have been cut short
 }
 
 Status WeightsCache::WritePiece(int32_t piece, std::span<const uint8_t> bytes,
                                 uint32_t num_unusual) {
   DI_RETURN_IF_ERROR(OpenWriter());
-  Record record{.checksum = Hash64(bytes), .num_unusual = num_unusual};
-  record.seal = Seal(piece, record, wanted_);
-  const PackedRange& range = pieces_[static_cast<size_t>(piece)].range;
-  DI_RETURN_IF_ERROR(writer_->WriteAt(image_offset_ + range.offset, bytes));
-  DI_RETURN_IF_ERROR(writer_->WriteAt(kPackedAlign + piece * kRecordBytes, BytesOf(record)));
-  records_[static_cast<size_t>(piece)] = record;
-  states_[static_cast<size_t>(piece)] = wanted_;
+  const auto index = static_cast<size_t>(piece);
+  DI_RETURN_IF_ERROR(writer_->WriteAt(image_offset_ + pieces_[index].range.offset, bytes));
+  return WriteRecord(index, {.checksum = Hash64(bytes), .num_unusual = num_unusual});
+}
+
+Status WeightsCache::WriteRecord(size_t index, Record record) {
+  record.seal = Seal(index, record, wanted_);
+  const int64_t at = kPackedAlign + static_cast<int64_t>(index) * kRecordBytes;
+  DI_RETURN_IF_ERROR(writer_->WriteAt(at, BytesOf(record)));
+  records_[index] = record;
+  states_[index] = wanted_;
   return OkStatus();
+}
+
+Status WeightsCache::NotePlainScanned() {
+  CHECK(wanted_ == kScanned);
+  DI_RETURN_IF_ERROR(OpenWriter());
+  return WriteRecord(pieces_.size(), {});
 }
 
 Status WeightsCache::Write(int32_t piece, std::span<const uint8_t> bytes, uint32_t num_unusual) {
@@ -221,8 +248,12 @@ bool WeightsCache::GiveUp() {
   return true;
 }
 
-Status WeightsCache::Finish() {
-  if (given_up_ || writer_ == nullptr) return OkStatus();
+Status WeightsCache::Finish(bool plain_scanned) {
+  if (given_up_) return OkStatus();
+  if (const Status noted = plain_scanned ? NotePlainScanned() : OkStatus(); !noted.ok()) {
+    LogWarning("weights cache: ", MessageOf(noted), "; the next start scans some weights again");
+  }
+  if (writer_ == nullptr) return OkStatus();
   DI_RETURN_IF_ERROR(writer_->Sync());
   if (path_ == final_path_) return OkStatus();
   DI_RETURN_IF_ERROR(disk_.Rename(path_, final_path_));

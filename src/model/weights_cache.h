@@ -2,12 +2,12 @@
 //
 // One file a checkpoint, named by a key over everything that decides about its bytes. Layout,
 // little endian: a header page; a record of 16 bytes for each piece of the image (checksum, number
-// of unusual scales, seal); from the next multiple of kPackedAlign on, the image
-// (model/packed_layout.h). While it is being written it is called NAME.partial, and the records are
-// its journal: a piece counts once its record is there and its checksum is right, so a killed run
-// goes on where it was. Damage costs the damaged pieces only: they are taken from the checkpoint
-// and written again. A cache may be deleted at any time. Threads: Read and Write from any, for
-// different pieces.
+// of unusual scales, seal) and one that says that the tensors outside of the image were scanned;
+// from the next multiple of kPackedAlign on, the image (model/packed_layout.h). While it is being
+// written it is called NAME.partial, and the records are its journal: a piece counts once its
+// record is there and its checksum is right, so a killed run goes on where it was. Damage costs the
+// damaged pieces only: they are taken from the checkpoint and written again. A cache may be deleted
+// at any time. Threads: Read and Write from any, for different pieces.
 #pragma once
 
 #include <atomic>
@@ -55,6 +55,8 @@ class WeightsCache {
 
   // Every piece was there when it was opened, under the final name.
   bool was_complete() const { return was_complete_; }
+  // A run before this one looked at all tensors that are not in the image and found no damage.
+  bool plain_was_scanned() const { return plain_was_scanned_; }
   bool is_complete() const;  // now
   bool Has(int32_t piece) const { return states_[static_cast<size_t>(piece)] >= wanted_; }
   // Reads a part of the image; multiples of kPackedAlign. Errors: as ReadDirect.
@@ -71,8 +73,9 @@ class WeightsCache {
   // Errors: as Disk, once.
   Status Write(int32_t piece, std::span<const uint8_t> bytes, uint32_t num_unusual);
   // After the last Write: gives the file its final name. Does nothing if it was complete or is
-  // given up. Errors: as Disk.
-  Status Finish();
+  // given up. plain_scanned: this run looked at all tensors that are not in the image and found no
+  // damage; that this cannot be noted down is a warning. Errors: as Disk.
+  Status Finish(bool plain_scanned);
 
   ImageFile image() const;
 
@@ -91,8 +94,12 @@ class WeightsCache {
   bool ReadRecords();
   Status Begin();
   Status OpenWriter();
+  int64_t file_bytes() const { return image_offset_ + image_bytes_; }
+  bool IsInFile(size_t piece) const;
   Status WritePiece(int32_t piece, std::span<const uint8_t> bytes, uint32_t num_unusual);
-  static uint32_t Seal(int32_t piece, const Record& record, State state);
+  Status WriteRecord(size_t index, Record record);
+  Status NotePlainScanned();
+  static uint32_t Seal(size_t index, const Record& record, State state);
   bool GiveUp();
 
   Disk& disk_;
@@ -103,9 +110,9 @@ class WeightsCache {
   int64_t image_offset_ = 0, image_bytes_ = 0;
 
   std::string path_;  // of the file that is read and written now
-  bool was_complete_ = false;
-  std::vector<Record> records_;
-  std::vector<State> states_;
+  bool was_complete_ = false, plain_was_scanned_ = false;
+  std::vector<Record> records_;  // by piece, and that of the tensors outside of the image
+  std::vector<State> states_;    // the same
   std::unique_ptr<ReadableFile> reader_;
   std::mutex mutex_;  // of writer_
   std::unique_ptr<UpdatableFile> writer_;
