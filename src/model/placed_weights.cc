@@ -53,7 +53,8 @@ StatusOr<PlacementOptions> ParsePlacement(std::string_view experts, std::string_
 
 StatusOr<int32_t> NumExpertSlots(int64_t wanted_bytes, int64_t free_bytes, int64_t slot_bytes,
                                  int64_t num_experts, int32_t num_experts_per_tok) {
-  const int64_t least = std::max<int64_t>(2, std::min<int64_t>(num_experts_per_tok + 2, num_experts));
+  const int64_t least =
+      std::max<int64_t>(2, std::min<int64_t>(num_experts_per_tok + 2, num_experts));
   if (wanted_bytes != 0 && wanted_bytes < least * slot_bytes) {
     return InvalidArgument("expert_cache: found ", wanted_bytes, " bytes, expected at least ",
                            least * slot_bytes, ", the experts of one token and two more");
@@ -86,8 +87,13 @@ StatusOr<std::unique_ptr<PlacedWeights>> PlacedWeights::Place(Disk& disk,
 
 Status PlacedWeights::MapExperts(const PackedWeights& packed) {
   DI_ASSIGN_OR_RETURN(const std::span<const uint8_t> file, image_->Map());
-  const uint8_t* const image = file.data() + packed.image_file()->image_offset;
   const PackedLayout& layout = packed.layout();
+  const ImageFile& where = *packed.image_file();
+  if (where.image_offset + layout.image_bytes() > std::ssize(file)) {
+    return DataLoss(where.path, ": cut short to ", file.size(), " bytes since it was opened, ",
+                    where.image_offset + layout.image_bytes(), " were expected; start again");
+  }
+  const uint8_t* const image = file.data() + where.image_offset;
   const auto place = [&](BlockWeights& block, int32_t index) {
     for (int32_t e = 0; e < std::ssize(block.experts); ++e) {
       ExpertWeights& expert = block.experts[static_cast<size_t>(e)];

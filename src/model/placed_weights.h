@@ -5,8 +5,9 @@
 //   engram tables    ram: a copy in memory; mmap: the mapped checkpoint; disk: the rows of a pass,
 //                    read from the checkpoint
 //   all the rest     packed, in memory; lookup tables and vectors in the mapped checkpoint
-// Pages of mapped files are the system's, which drops them when memory is short. Threads: the step
-// loop only.
+// Pages of mapped files are the system's, which drops them when memory is short. Experts of disk
+// are compared with their checksums on every read, those of mmap never: what a disk changes in them
+// after they were written is computed with. Threads: the step loop only.
 #pragma once
 
 #include <memory>
@@ -42,8 +43,9 @@ class PlacedWeights {
  public:
   // `packed` may be null (the oracle); with experts on kMmap or kDisk it was loaded with a weights
   // cache and keep_experts = false. All arguments outlive the result.
-  // Errors: kInvalidArgument for too small an expert cache; as MakeEngramSource,
-  // ExpertCache::Create, Disk::OpenRead. Requires: as ParsePlacement found.
+  // Errors: kInvalidArgument for too small an expert cache; kDataLoss if the file of a mapped image
+  // has become too short; as MakeEngramSource, ExpertCache::Create, Disk::OpenRead. Requires: as
+  // ParsePlacement found.
   static StatusOr<std::unique_ptr<PlacedWeights>> Place(Disk& disk, const Checkpoint& checkpoint,
                                                         const PackedWeights* packed,
                                                         const PlacementOptions& options);

@@ -79,6 +79,33 @@ TEST_F(PlacedWeightsTest, ADamagedExpertFailsItsPass) {
   EXPECT_TRUE(RunEverything(*model) == expected);
 }
 
+// An interrupted copy: the records are there, the experts are not.
+TEST_F(PlacedWeightsTest, ACacheCutShortIsFilledUpBeforeItIsUsed) {
+  const std::vector<float> expected = RunEverything(model_.model());
+  const std::string path = Load(false)->image_file()->path;
+  const std::string whole = model_.disk().ReadText(path).value();
+  for (const WeightPlace place : {WeightPlace::kMmap, WeightPlace::kDisk}) {
+    for (const int64_t size : {std::ssize(whole) - 1, std::ssize(whole) / 2}) {
+      model_.disk().Truncate(path, size);
+      const auto packed = Load(false);
+      EXPECT_TRUE(model_.disk().ReadText(path).value() == whole);
+      const auto placed = Place(packed.get(), {.experts = place});
+      ASSERT_TRUE(placed.ok()) << placed.status();
+      EXPECT_TRUE(RunEverything(*model_.MakeModel(**placed)) == expected);
+    }
+  }
+}
+
+TEST_F(PlacedWeightsTest, AnImageCutShortSinceItWasOpenedIsNotMapped) {
+  const auto packed = Load(false);
+  const std::string& path = packed->image_file()->path;
+  const int64_t size = std::ssize(model_.disk().ReadText(path).value());
+  model_.disk().Truncate(path, size - 1);
+  EXPECT_EQ(MessageOf(Place(packed.get(), {.experts = WeightPlace::kMmap}).status()),
+            StrCat(path, ": cut short to ", size - 1, " bytes since it was opened, ", size,
+                   " were expected; start again"));
+}
+
 TEST_F(PlacedWeightsTest, TooSmallACacheIsRefused) {
   const auto packed = Load(false);
   const auto placed = Place(packed.get(), {.experts = WeightPlace::kDisk, .expert_cache_bytes = 1});
