@@ -68,8 +68,8 @@ void EngineFlags::AddTo(OptionSet& options) {
       &engine.weights_cache);
   options.Add(
       {.flag = "experts",
-       .help = "where routed experts live: memory, the mapped --weights-cache, or read from "
-               "it when needed",
+       .help = "where routed experts live: memory, the mapped --weights-cache (checksums are not "
+               "compared), or read from it when needed (they are)",
        .choices = {"ram", "mmap", "disk"}},
       &engine.experts);
   options.Add({.flag = "engram",
