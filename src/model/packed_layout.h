@@ -53,9 +53,8 @@ class PackedLayout {
   // Everything that is not a routed expert is [0, routed_experts_begin).
   int64_t routed_experts_begin() const { return routed_experts_begin_; }
 
-  int32_t num_text_layers() const { return num_text_layers_; }
   int32_t num_blocks() const { return static_cast<int32_t>(first_expert_entry_.size()); }
-  // Routed expert `expert` of `block`: a text layer, or num_text_layers() + a draft block. The
+  // Routed expert `expert` of `block`: a text layer, or their number + a draft block. The
   // range begins and ends at multiples of kPackedAlign.
   PackedRange Expert(int32_t block, int32_t expert) const;
   // Its w1, w3 and w2, in that order: where each lies in the image.

@@ -1,18 +1,18 @@
 #include "model/benchmark/step_bench.h"
 
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <cstring>
 #include <functional>
 #include <memory>
 
+#include "base/large_block.h"
 #include "base/process_memory.h"
 #include "cache/page_pool.h"
 #include "cache/sequence_kv.h"
 #include "kernels/formats/panels.h"
 #include "model/kv_shape.h"
 #include "model/model.h"
+#include "model/packed_layout.h"
 
 namespace deepinfer {
 namespace {
@@ -76,19 +76,9 @@ uint64_t RandomCodes(WeightFormat format, uint64_t seed) {
 // Memory of weights, and the matrices in it.
 class WeightArena {
  public:
-  static StatusOr<std::unique_ptr<WeightArena>> Make(int64_t num_bytes) {
-    void* const memory = ::mmap(nullptr, static_cast<size_t>(num_bytes), PROT_READ | PROT_WRITE,
-                                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (memory == MAP_FAILED) {
-      return ResourceExhausted("bench step: cannot map ", num_bytes,
-                               " bytes of weights; give a smaller --num-experts");
-    }
-    ::madvise(memory, static_cast<size_t>(num_bytes), MADV_HUGEPAGE);
-    return std::unique_ptr<WeightArena>(new WeightArena(static_cast<uint8_t*>(memory), num_bytes));
-  }
-  ~WeightArena() { ::munmap(memory_, static_cast<size_t>(num_bytes_)); }
+  explicit WeightArena(LargeBlock memory) : memory_(std::move(memory)) {}
 
-  const uint8_t* data() const { return memory_; }
+  const uint8_t* data() const { return memory_.data(); }
   int64_t used_bytes() const { return used_; }
 
   // A matrix in panels; its plain view has the right shape and the wrong weights.
@@ -100,7 +90,7 @@ class WeightArena {
       for (int64_t p = begin; p < end; ++p) {
         uint8_t* const panel = panels + p * panel_bytes;
         for (int64_t i = 0; i < codes; i += 8) {
-          const auto at = static_cast<uint64_t>(panel + i - memory_);
+          const auto at = static_cast<uint64_t>(panel + i - memory_.data());
           const uint64_t word = RandomCodes(format, at);
           std::memcpy(panel + i, &word, sizeof word);
         }
@@ -117,17 +107,14 @@ class WeightArena {
   }
 
  private:
-  WeightArena(uint8_t* memory, int64_t num_bytes) : memory_(memory), num_bytes_(num_bytes) {}
-
   uint8_t* Take(int64_t bytes) {
-    uint8_t* const taken = memory_ + used_;
-    used_ += (bytes + 4095) / 4096 * 4096;
-    CHECK_LE(used_, num_bytes_);
+    uint8_t* const taken = memory_.data() + used_;
+    used_ += RoundUp(bytes, kPackedAlign);
+    CHECK_LE(used_, memory_.num_bytes());
     return taken;
   }
 
-  uint8_t* const memory_;
-  const int64_t num_bytes_;
+  const LargeBlock memory_;
   int64_t used_ = 0;
 };
 
@@ -371,15 +358,18 @@ double StepBench::PrefillDotFraction() const {
 StatusOr<StepBench> BenchStep(const Backend& backend, const StepBenchOptions& options,
                               Clock& clock) {
   const ModelConfig config = BenchConfig(options);
-  const int64_t arena_bytes = ArenaBytes(config);
-  DI_ASSIGN_OR_RETURN(const std::unique_ptr<WeightArena> arena, WeightArena::Make(arena_bytes));
-  const BenchWeights weights(backend, config, *arena);
+  StatusOr<LargeBlock> memory = LargeBlock::Allocate(ArenaBytes(config), "weights");
+  if (!memory.ok()) {
+    return Annotate(memory.status(), "bench step: a smaller --num-experts takes less");
+  }
+  WeightArena arena(std::move(*memory));
+  const BenchWeights weights(backend, config, arena);
   StepBench result;
   // All of them: parts of a virtual machine's memory may be twice as fast as others.
-  result.weight_bytes = arena->used_bytes();
-  result.ceilings = MeasureCeilings(backend, arena->data(), result.weight_bytes, clock);
+  result.weight_bytes = arena.used_bytes();
+  result.ceilings = MeasureCeilings(backend, arena.data(), result.weight_bytes, clock);
   const auto empty_caches = [&] {
-    ReadMemory(backend, arena->data(), std::min(result.weight_bytes, kFlushBytes));
+    ReadMemory(backend, arena.data(), std::min(result.weight_bytes, kFlushBytes));
   };
   Bench bench(backend, options, config, weights.weights, empty_caches, clock);
   result.decode = bench.Decode();
