@@ -57,6 +57,10 @@ std::string RangeText(int64_t min, int64_t max) {
 }  // namespace
 
 Status ParseJsonText(std::string_view text, std::string_view where, nlohmann::json* out) {
+  // The library takes a NUL for the end of the text, whatever follows.
+  if (const size_t nul = text.find('\0'); nul != text.npos) {
+    return InvalidArgument(where, ": not JSON: broken at byte ", nul + 1, " of ", text.size());
+  }
   if (IsTooDeep(text)) return InvalidArgument(where, ": nested deeper than ", kMaxDepth, " levels");
   try {
     *out = json::parse(text);

@@ -199,6 +199,10 @@ void JsonValue::Remove(std::string_view key) {
 StatusOr<JsonValue> ParseJson(std::string_view text, int max_depth) {
   // nlohmann skips a byte order mark, Python refuses it.
   if (text.starts_with("\xEF\xBB\xBF")) return InvalidArgument("not JSON: byte order mark");
+  // It takes a NUL for the end of the text, whatever follows.
+  if (const size_t nul = text.find('\0'); nul != text.npos) {
+    return InvalidArgument("not JSON at byte ", nul + 1, ": a NUL byte");
+  }
   TreeBuilder builder(max_depth);
   if (!nlohmann::json::sax_parse(text.begin(), text.end(), &builder)) {
     return InvalidArgument(builder.error());

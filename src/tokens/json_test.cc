@@ -59,6 +59,13 @@ TEST(Json, WhatIsNotJsonIsRefusedWithItsPosition) {
   }
 }
 
+TEST(Json, ANulByteDoesNotEndTheText) {
+  using namespace std::string_literals;
+  EXPECT_EQ(MessageOf(ParseJson("1\0[[["s).status()), "not JSON at byte 2: a NUL byte");
+  EXPECT_FALSE(ParseJson("{}\0"s).ok());
+  EXPECT_FALSE(ParseJson("\"a\0b\""s).ok());
+}
+
 TEST(Json, NestingHasALimit) {
   const auto nested = [](int depth) {
     return std::string(static_cast<size_t>(depth), '[') +
