@@ -1,0 +1,50 @@
+// cache/snapshot_table.h: SWA slots: the window state of a sequence at a page end, kept in host
+// memory so that a prefix hit need not be replayed. Ids only; the bytes are cache/kv_memory.h's.
+//
+// Threads: the planning thread only. Life of a slot: free -> writing -> ready -> free. A slot that
+// is being written or is pinned is never evicted; of the others the least recently used one is.
+// Its generation grows with every new use. Source: serving.md 9.1, kvstore.md 11. Nothing allocates
+// after construction.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "cache/page_key.h"
+
+namespace deepinfer {
+
+struct Snapshot {
+  PageKey key = {};         // of the page that ends at `end`
+  int32_t end = 0;          // rows of positions [first_valid, end) are usable
+  int32_t first_valid = 0;
+  bool exact = false;  // what a cold run would have there
+};
+
+class SnapshotTable {
+ public:
+  explicit SnapshotTable(int32_t num_slots);
+
+  // A slot to write, or -1. Evicts a ready one if none is free.
+  int32_t Acquire();
+  // writing -> ready. If another slot has this key: an exact one stays and `slot` is freed, else
+  // the older one goes (when its pins do).
+  void Publish(int32_t slot, const Snapshot& snapshot);
+  // writing or ready -> free, a pinned one when its last pin goes. It is found no more.
+  void Drop(int32_t slot);
+  // A ready slot, or -1. Does not count as use.
+  int32_t Find(const PageKey& key) const;
+  const Snapshot& At(int32_t slot) const;  // Requires: ready
+  uint32_t generation(int32_t slot) const;
+  void Pin(int32_t slot);    // counts as use
+  void Unpin(int32_t slot);
+
+  int32_t num_slots() const;
+  int32_t num_free() const;
+  int32_t num_writing() const;
+  int32_t num_ready() const;
+  int32_t num_pinned() const;
+  void CheckInvariants() const;
+};
+
+}  // namespace deepinfer
