@@ -33,8 +33,8 @@ struct KvMemorySizes {
 };
 
 // Formulas, printed by the memory plan.
-int64_t StateBytes(const KvShape& shape);                           // rings and compressor rows
-int64_t SnapshotBytes(const KvShape& shape, int32_t num_rings);     // payload of a slot
+int64_t StateBytes(const KvShape& shape);                        // rings and compressor rows
+int64_t SnapshotBytes(const KvShape& shape, int32_t num_rings);  // payload of a slot
 int64_t KvMemoryBytes(const KvShape& shape, const KvMemorySizes& sizes);
 
 // Where a forward pass writes a snapshot.

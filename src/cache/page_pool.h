@@ -1,37 +1,55 @@
-// cache/page_pool.h: which KV page of this machine belongs to whom.
+// cache/page_pool.h: which KV page of the device belongs to whom, and which cached page holds what.
 //
-// A page holds kTokensPerPage consecutive tokens of one sequence over all kv sources; its bytes are
-// described in kernels/kv_layout.h. All memory is taken at construction.
-// Threads: the step loop only. Life of a page: free -> held -> free.
+// A page holds kTokensPerPage consecutive tokens of one sequence over all kv sources. Only ids move
+// here; the bytes are cache/kv_memory.h's. Pages are shared by reference counts: what several
+// sequences have in common is held once.
+// Threads: the planning thread only. Life of a page: free -> held -> (cached) -> free; a page whose
+// last holder goes is cached if it was published, else free. A cached page is evicted when free
+// ones run out, the least recently used first.
+// Invariant: num_free + num_held + num_cached == num_pages. Nothing allocates after construction.
 #pragma once
 
 #include <cstdint>
-#include <memory>
+#include <optional>
+#include <span>
 #include <vector>
 
-#include "base/status.h"
+#include "cache/page_key.h"
 
 namespace deepinfer {
 
 class PagePool {
  public:
-  PagePool(int64_t page_bytes, int32_t num_pages);
+  explicit PagePool(int32_t num_pages);
 
-  // Appends `count` page ids to `pages`. Errors: kResourceExhausted; then nothing was taken.
-  Status Acquire(int32_t count, std::vector<int32_t>& pages);
-  // Gives pages back. Requires: each is held.
-  void Release(const std::vector<int32_t>& pages);
+  // Appends `count` pages with one reference each to `pages`, evicting cached ones when free ones
+  // run out. Returns false if free + cached < count; then nothing was taken or evicted.
+  bool Acquire(int32_t count, std::vector<int32_t>& pages);
+  // One more holder of a held or cached page.
+  void AddReference(int32_t page);
+  // One holder less. A sequence releases its pages from the last to the first, so that of a chain
+  // the end is evicted before what leads to it.
+  void Release(int32_t page);
 
-  uint8_t* data() const { return memory_.get(); }
-  int64_t page_bytes() const { return page_bytes_; }
-  int32_t num_pages() const { return static_cast<int32_t>(held_.size()); }
-  int32_t num_free() const { return static_cast<int32_t>(free_.size()); }
+  // From now on `key` finds this held page. exact: its bytes are those that a cold run in exact
+  // mode computes. Returns false, and changes nothing, if another page has this key.
+  bool Publish(int32_t page, const PageKey& key, bool exact);
+  // A held or cached page, or -1. Does not count as use.
+  int32_t Find(const PageKey& key) const;
+  bool IsPublished(int32_t page) const;
+  bool IsExact(int32_t page) const;          // Requires: published
+  const PageKey& KeyOf(int32_t page) const;  // Requires: published
+  // Forgets every key; cached pages become free. For a changed namespace and for tests.
+  void Clear();
 
- private:
-  const int64_t page_bytes_;
-  std::unique_ptr<uint8_t[]> memory_;
-  std::vector<int32_t> free_;  // the last is handed out first
-  std::vector<bool> held_;
+  int32_t num_pages() const;
+  int32_t num_free() const;
+  int32_t num_cached() const;
+  int32_t num_held() const;
+  int32_t num_available() const { return num_free() + num_cached(); }
+  int64_t num_evicted() const;  // since the start
+  // CHECKs every invariant; O(num_pages). For tests and debug builds.
+  void CheckInvariants() const;
 };
 
 }  // namespace deepinfer

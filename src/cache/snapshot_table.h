@@ -15,8 +15,8 @@
 namespace deepinfer {
 
 struct Snapshot {
-  PageKey key = {};         // of the page that ends at `end`
-  int32_t end = 0;          // rows of positions [first_valid, end) are usable
+  PageKey key = {};  // of the page that ends at `end`
+  int32_t end = 0;   // rows of positions [first_valid, end) are usable
   int32_t first_valid = 0;
   bool exact = false;  // what a cold run would have there
 };
@@ -36,7 +36,7 @@ class SnapshotTable {
   int32_t Find(const PageKey& key) const;
   const Snapshot& At(int32_t slot) const;  // Requires: ready
   uint32_t generation(int32_t slot) const;
-  void Pin(int32_t slot);    // counts as use
+  void Pin(int32_t slot);  // counts as use
   void Unpin(int32_t slot);
 
   int32_t num_slots() const;

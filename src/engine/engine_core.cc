@@ -161,7 +161,7 @@ void EngineCore::StartWaiting(std::vector<Event>& events) {
     Sequence& next = *waiting_.front();
     const int32_t num_rows = next.owner->max_rows();
     if (NumPages(num_rows) > backend_.pages->num_free()) break;  // until a running choice ends
-    next.kv = std::make_unique<SequenceKv>(backend_.kv_shape, backend_.pages);
+    next.kv = std::make_unique<ReservedKv>(backend_.kv_shape, backend_.pages);
     CHECK(next.kv->Reserve(num_rows).ok());
     running_.push_back(std::move(waiting_.front()));
     waiting_.pop_front();
@@ -217,7 +217,7 @@ ForwardBatch EngineCore::MakeBatch(const std::vector<PlannedRows>& plan) const {
     Sequence& s = *running_[static_cast<size_t>(rows.sequence)];
     const bool last = rows.end == s.num_tokens();
     const bool prompt = s.wants_prompt_logprobs() && rows.begin < s.owner->num_prompt();
-    batch.segments.push_back({.kv = s.kv.get(),
+    batch.segments.push_back({.kv = &s.kv->kv(),
                               .tokens = s.tokens.data(),
                               .begin = rows.begin,
                               .end = rows.end,

@@ -16,7 +16,7 @@
 
 #include "base/rng.h"
 #include "base/status.h"
-#include "cache/page_pool.h"
+#include "cache/reserved_pages.h"
 #include "deepinfer/request.h"
 #include "engine/sequence.h"
 #include "engine/step_planner.h"
@@ -47,7 +47,7 @@ using ForwardFn = std::function<StatusOr<std::span<const float>>(const ForwardBa
 struct EngineBackend {
   ForwardFn forward;
   KvShape kv_shape;
-  PagePool* pages = nullptr;
+  ReservedPages* pages = nullptr;
   const Tokenizer* tokenizer = nullptr;  // null: token ids only
   Rng* rng = nullptr;                    // seeds of requests that have none
   int32_t vocab_size = 0;

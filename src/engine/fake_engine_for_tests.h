@@ -44,7 +44,7 @@ class FakeEngine {
   }
 
   EngineCore& core() { return *core_; }
-  const PagePool& pages() const { return pages_; }
+  const ReservedPages& pages() const { return pages_; }
   // Rows of every pass so far.
   const std::vector<int32_t>& pass_rows() const { return pass_rows_; }
   // The pass with this number, counted from 1, fails.
@@ -81,7 +81,7 @@ class FakeEngine {
 
   const FakeOptions options_;
   LogitsFn logits_;
-  PagePool pages_;
+  ReservedPages pages_;
   SeededRng rng_{1};
   std::map<SequenceKv*, int32_t> computed_;
   std::vector<int32_t> pass_rows_;

@@ -197,7 +197,7 @@ Status LoadedEngine::MakePages(const EngineOptions& options) {
           num_pages * kTokensPerPage, " tokens), window state ",
           BytesText(static_cast<double>(shape.num_rings * shape.RingBytes())),
           " a sequence, at most ", limits_.max_num_seqs);
-  pages_ = std::make_unique<PagePool>(page_bytes, static_cast<int32_t>(num_pages));
+  pages_ = std::make_unique<ReservedPages>(page_bytes, static_cast<int32_t>(num_pages));
   return OkStatus();
 }
 

@@ -14,7 +14,7 @@
 #include "base/rng.h"
 #include "base/status.h"
 #include "base/thread_pool.h"
-#include "cache/page_pool.h"
+#include "cache/reserved_pages.h"
 #include "deepinfer/engine.h"
 #include "engine/engine_core.h"
 #include "model/checkpoint.h"
@@ -52,7 +52,7 @@ class LoadedEngine {
   const EngineInfo& info() const { return info_; }
   const ModelConfig& config() const { return checkpoint_->config(); }
   const Tokenizer* tokenizer() const { return tokenizer_.get(); }  // null: the checkpoint has none
-  const PagePool& pages() const { return *pages_; }
+  const ReservedPages& pages() const { return *pages_; }
   const LoadTimes& load_times() const { return load_times_; }
   const Checkpoint& checkpoint() const { return *checkpoint_; }
   const PackedWeights* packed_weights() const { return packed_.get(); }  // null for the oracle
@@ -86,7 +86,7 @@ class LoadedEngine {
   std::unique_ptr<Tokenizer> tokenizer_;
   std::optional<StatusOr<PromptTexts>> prompt_texts_;  // with a tokenizer; an error: why no chat
   std::unique_ptr<Model> model_;
-  std::unique_ptr<PagePool> pages_;
+  std::unique_ptr<ReservedPages> pages_;
   std::unique_ptr<EngineCore> core_;
 };
 

@@ -7,7 +7,7 @@
 #include <memory>
 #include <vector>
 
-#include "cache/sequence_kv.h"
+#include "cache/reserved_pages.h"
 #include "deepinfer/request.h"
 #include "engine/text_output.h"
 #include "model/sampler.h"
@@ -39,7 +39,7 @@ struct Sequence {
   int32_t num_computed = 0;     // tokens whose KV is present
   SequenceSampling sampling;
   TextOutput text;
-  std::unique_ptr<SequenceKv> kv;  // null while waiting
+  std::unique_ptr<ReservedKv> kv;  // null while waiting
   std::vector<PositionLogprobs> prompt_logprobs;
   bool ended = false;
 

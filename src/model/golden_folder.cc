@@ -62,16 +62,12 @@ StatusOr<GoldenFolder> OpenGoldenFolder(Disk& disk, const std::string& golden_di
 
 GoldenSequence::GoldenSequence(Model& model, std::vector<int32_t> ids)
     : tokens(std::move(ids)), model_(model) {
-  const auto length = static_cast<int64_t>(tokens.size());
-  pool_ = std::make_unique<PagePool>(model.kv_shape().layout.page_bytes,
-                                     static_cast<int32_t>(length / kTokensPerPage + 1));
-  kv_ = std::make_unique<SequenceKv>(model.kv_shape(), pool_.get());
-  CHECK(kv_->Reserve(length).ok());
+  kv_ = std::make_unique<StandaloneKv>(model.kv_shape(), static_cast<int64_t>(tokens.size()));
 }
 
 std::span<const float> GoldenSequence::Run(int32_t begin, int32_t end, ForwardObserver* observer) {
   ForwardBatch batch;
-  batch.segments.push_back({.kv = kv_.get(),
+  batch.segments.push_back({.kv = &kv(),
                             .tokens = tokens.data(),
                             .image_mask = image_mask.empty() ? nullptr : image_mask.data(),
                             .image_rows = image_rows.empty() ? nullptr : image_rows.data() + begin,
@@ -84,15 +80,15 @@ std::span<const float> GoldenSequence::Run(int32_t begin, int32_t end, ForwardOb
 std::vector<float> GoldenSequence::SwaRow(int32_t ring, int32_t position) const {
   const int32_t dim = model_.config().head_dim;
   std::vector<float> row(static_cast<size_t>(dim));
-  const int64_t at = position % kv_->shape().ring_rows * SwaRecordBytes(dim);
-  DecodeSwaRecord(kv_->Ring(ring) + at, dim, row.data());
+  const int64_t at = position % kv().shape().ring_rows * SwaRecordBytes(dim);
+  DecodeSwaRecord(kv().Ring(ring) + at, dim, row.data());
   return row;
 }
 
 std::vector<float> GoldenSequence::GlobalEntry(int32_t layer, int32_t entry) const {
   const int32_t dim = model_.config().head_dim;
   std::vector<float> row(static_cast<size_t>(dim));
-  const PagedSource source = kv_->Source(KvSourceIndex(model_.config(), layer));
+  const PagedSource source = kv().Source(KvSourceIndex(model_.config(), layer));
   DecodeGlobalRecord(source.GlobalRecord(entry, dim), dim, row.data());
   return row;
 }
@@ -100,7 +96,7 @@ std::vector<float> GoldenSequence::GlobalEntry(int32_t layer, int32_t entry) con
 std::vector<float> GoldenSequence::IndexKey(int32_t layer, int32_t entry) const {
   const int32_t dim = model_.config().index_head_dim;
   std::vector<float> row(static_cast<size_t>(dim));
-  const PagedSource source = kv_->Source(KvSourceIndex(model_.config(), layer));
+  const PagedSource source = kv().Source(KvSourceIndex(model_.config(), layer));
   DecodeIndexKey(source.IndexKey(entry, dim), source.IndexScale(entry, dim), dim, row.data());
   return row;
 }

@@ -10,7 +10,7 @@
 #include "base/disk.h"
 #include "base/status.h"
 #include "base/thread_pool.h"
-#include "cache/page_pool.h"
+#include "cache/standalone_kv.h"
 #include "model/checkpoint.h"
 #include "model/model.h"
 #include "model/packed_weights.h"
@@ -39,7 +39,7 @@ class GoldenSequence {
   // again. `observer` may be null.
   std::span<const float> Run(int32_t begin, int32_t end, ForwardObserver* observer);
 
-  SequenceKv& kv() const { return *kv_; }
+  SequenceKv& kv() const { return kv_->kv(); }
 
   // Decoded KV: a row of a ring [head_dim], an entry of a kv source layer [head_dim], its index key
   // [index_head_dim]. Requires: it was computed, and the ring still has it.
@@ -53,8 +53,7 @@ class GoldenSequence {
 
  private:
   Model& model_;
-  std::unique_ptr<PagePool> pool_;
-  std::unique_ptr<SequenceKv> kv_;
+  std::unique_ptr<StandaloneKv> kv_;
 };
 
 }  // namespace deepinfer

@@ -7,8 +7,7 @@
 
 #include "base/large_block.h"
 #include "base/process_memory.h"
-#include "cache/page_pool.h"
-#include "cache/sequence_kv.h"
+#include "cache/standalone_kv.h"
 #include "kernels/formats/panels.h"
 #include "model/kv_shape.h"
 #include "model/model.h"
@@ -286,10 +285,9 @@ class Bench {
   // One token a pass, each at the next position, over made-up KV.
   StepFigure Decode() {
     const int32_t first = options_.decode_context;
-    PagePool pool = MakePool(first + options_.decode_steps);
-    FillKv(pool.data(), pool.page_bytes() * pool.num_pages());
-    SequenceKv kv(model_.kv_shape(), &pool);
-    CHECK(kv.Reserve(first + options_.decode_steps).ok());
+    StandaloneKv memory(model_.kv_shape(), first + options_.decode_steps);
+    SequenceKv& kv = memory.kv();
+    FillKv(memory.pages().data(), std::ssize(memory.pages()));
     for (int32_t ring = 0; ring < config_.num_hidden_layers; ++ring) {
       FillKv(kv.Ring(ring), model_.kv_shape().RingBytes());
     }
@@ -302,18 +300,13 @@ class Bench {
   StepFigure Prefill() {
     LayerTimer timer(clock_, config_, empty_caches_);
     for (int32_t step = 0; step < options_.prefill_steps; ++step) {
-      PagePool pool = MakePool(options_.prefill_rows);
-      SequenceKv kv(model_.kv_shape(), &pool);
-      CHECK(kv.Reserve(options_.prefill_rows).ok());
-      Pass(kv, 0, options_.prefill_rows, timer);
+      StandaloneKv memory(model_.kv_shape(), options_.prefill_rows);
+      Pass(memory.kv(), 0, options_.prefill_rows, timer);
     }
     return Figure(timer, 0, options_.prefill_rows);
   }
 
  private:
-  PagePool MakePool(int32_t num_tokens) const {
-    return PagePool(model_.kv_shape().layout.page_bytes, num_tokens / kTokensPerPage + 1);
-  }
   void Pass(SequenceKv& kv, int32_t begin, int32_t end, LayerTimer& timer) {
     const ForwardBatch batch = {
         {{.kv = &kv, .tokens = tokens_.data(), .begin = begin, .end = end}}};

@@ -31,17 +31,11 @@ std::unique_ptr<Model> TestModel::MakeModel(const ModelWeights& weights, EngramS
 
 TestSequence::TestSequence(Model& model, std::vector<int32_t> ids)
     : tokens(std::move(ids)), model_(model) {
-  const KvShape& shape = model.kv_shape();
-  const auto length = static_cast<int64_t>(tokens.size());
-  pool_ = std::make_unique<PagePool>(shape.layout.page_bytes,
-                                     static_cast<int32_t>(length / kTokensPerPage + 1));
-  kv_ = std::make_unique<SequenceKv>(shape, pool_.get());
-  CHECK(kv_->Reserve(length).ok());
+  kv_ = std::make_unique<StandaloneKv>(model.kv_shape(), static_cast<int64_t>(tokens.size()));
 }
 
 ForwardSegment TestSequence::Segment(int32_t begin, int32_t end) {
-  return {
-      .kv = kv_.get(), .tokens = tokens.data(), .begin = begin, .end = end, .logits_begin = begin};
+  return {.kv = &kv(), .tokens = tokens.data(), .begin = begin, .end = end, .logits_begin = begin};
 }
 
 std::vector<float> TestSequence::Run(int32_t begin, int32_t end) {

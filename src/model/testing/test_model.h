@@ -8,7 +8,7 @@
 
 #include "base/simulated_disk.h"
 #include "base/thread_pool.h"
-#include "cache/page_pool.h"
+#include "cache/standalone_kv.h"
 #include "model/checkpoint.h"
 #include "model/model.h"
 #include "model/packed_weights.h"
@@ -63,12 +63,11 @@ class TestSequence {
   std::vector<float> RunInChunks(const std::vector<int32_t>& sizes);
 
   std::vector<int32_t> tokens;
-  SequenceKv& kv() { return *kv_; }
+  SequenceKv& kv() { return kv_->kv(); }
 
  private:
   Model& model_;
-  std::unique_ptr<PagePool> pool_;
-  std::unique_ptr<SequenceKv> kv_;
+  std::unique_ptr<StandaloneKv> kv_;
 };
 
 // Logits of a prompt in chunks, of three decode steps, and of the draft after them: all rows of
