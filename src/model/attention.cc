@@ -271,13 +271,37 @@ void Model::Impl::MakeSwaRecords(const BlockWeights& block, const bf16* xq, int3
 void Model::Impl::StoreRing(int32_t ring, const RowSet& rows, const uint8_t* fresh) {
   const int64_t record = SwaRecordBytes(config_.head_dim);
   for (const RowSet::Segment& segment : rows.segments) {
-    const int32_t kept = std::min(shape_.ring_rows, segment.row_end - segment.row_begin);
+    const uint8_t* const own = fresh + segment.row_begin * record;
+    TakeSnapshot(ring, segment, own);  // before older rows are overwritten
     uint8_t* const memory = segment.source->kv->Ring(ring);
-    for (int32_t row = segment.row_end - kept; row < segment.row_end; ++row) {
-      const int32_t position = segment.first_position + row - segment.row_begin;
-      std::memcpy(memory + (position % shape_.ring_rows) * record, fresh + row * record,
-                  static_cast<size_t>(record));
+    const int32_t end = segment.first_position + segment.row_end - segment.row_begin;
+    for (int32_t p = std::max(FirstStored(ring, segment), end - shape_.ring_rows); p < end; ++p) {
+      std::memcpy(memory + (p % shape_.ring_rows) * record,
+                  own + (p - segment.first_position) * record, static_cast<size_t>(record));
     }
+  }
+}
+
+// The first position whose own row goes into the ring.
+int32_t Model::Impl::FirstStored(int32_t ring, const RowSet::Segment& segment) const {
+  const bool encoder = ring < config_.FirstDecoderLayer();
+  return std::max(segment.first_position, encoder ? segment.source->keep_rings_below : 0);
+}
+
+// fresh: the segment's own records of this ring.
+void Model::Impl::TakeSnapshot(int32_t ring, const RowSet::Segment& segment,
+                               const uint8_t* fresh) const {
+  const SnapshotTarget& snapshot = segment.source->snapshot;
+  if (snapshot.rows == nullptr || ring >= snapshot.num_rings) return;
+  const int64_t record = SwaRecordBytes(config_.head_dim);
+  const uint8_t* const old = segment.source->kv->Ring(ring);
+  const int32_t stored = FirstStored(ring, segment), begin = snapshot.end - shape_.ring_rows;
+  uint8_t* const to = snapshot.rows + ring * shape_.RingBytes();
+  for (int32_t p = std::max(begin, 0); p < snapshot.end; ++p) {
+    std::memcpy(to + (p - begin) * record,
+                p >= stored ? fresh + (p - segment.first_position) * record
+                            : old + (p % shape_.ring_rows) * record,
+                static_cast<size_t>(record));
   }
 }
 

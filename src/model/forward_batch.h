@@ -9,6 +9,7 @@
 #include <limits>
 #include <vector>
 
+#include "cache/kv_memory.h"
 #include "cache/sequence_kv.h"
 #include "kernels/formats/number_formats.h"
 
@@ -17,7 +18,8 @@ namespace deepinfer {
 inline constexpr int32_t kNoPosition = std::numeric_limits<int32_t>::max();
 
 // Consecutive positions [begin, end) of one sequence.
-// Requires: everything below `begin` that the rows look at is in `kv`; kv->Reserve(end) was called.
+// Requires: everything below `begin` that the rows look at is in `kv`; its page table covers [0,
+// end).
 struct ForwardSegment {
   SequenceKv* kv = nullptr;
   const int32_t* tokens = nullptr;      // ids of positions [0, end)
@@ -34,6 +36,15 @@ struct ForwardSegment {
       0;  // the same for the decoder half; rows at positions >= it are narrowed
   int32_t keep_entries_below =
       0;  // global KV made only of positions < this is present and not rewritten
+
+  // Rings of the encoder half keep their rows of positions < this: a replay that feeds the decoder
+  // alone reads its own rows and leaves restored ones as they are. Pages: keep_entries_below.
+  int32_t keep_rings_below = 0;
+  // Gets the ring rows of positions [end - ring_rows, end) as a pass that stops at `end` would
+  // leave them; those of positions < 0 stay as they are. Which of the others a ring has ever held
+  // is the caller's to know. A half that runs no row of the segment writes nothing. Requires: begin
+  // <= snapshot.end <= end.
+  SnapshotTarget snapshot;
 
   int32_t logits_begin =
       kNoPosition;  // rows at positions >= this ask for logits (they must run the decoder)

@@ -84,6 +84,8 @@ RowSet Model::Impl::MakeRows(const ForwardBatch& batch, bool decoder) const {
   RowSet rows;
   for (const ForwardSegment& segment : batch.segments) {
     CHECK_LE(segment.begin, segment.end);
+    CHECK(segment.snapshot.rows == nullptr ||
+          (segment.begin <= segment.snapshot.end && segment.snapshot.end <= segment.end));
     const int32_t first =
         decoder ? std::clamp(segment.decoder_begin, segment.begin, segment.end) : segment.begin;
     if (first == segment.end) continue;

@@ -60,6 +60,8 @@ class Model::Impl {
   void MakeSwaRecords(const BlockWeights& block, const bf16* xq, int32_t num_rows,
                       const RopeRows& rope, uint8_t* fresh);
   void StoreRing(int32_t ring, const RowSet& rows, const uint8_t* fresh);
+  int32_t FirstStored(int32_t ring, const RowSet::Segment& segment) const;
+  void TakeSnapshot(int32_t ring, const RowSet::Segment& segment, const uint8_t* fresh) const;
   void OutputProjection(const BlockWeights& block, bf16* o, int32_t num_rows, const RopeRows& rope);
 
   // ---- feed_forward.cc
