@@ -1,6 +1,7 @@
 #include "base/sha256.h"
 
 #include <openssl/evp.h>
+#include <openssl/hmac.h>
 
 #include "base/check.h"
 
@@ -16,6 +17,8 @@ Sha256::Sha256() : state_(std::make_unique<State>()) {
 }
 
 Sha256::~Sha256() = default;
+Sha256::Sha256(Sha256&&) noexcept = default;
+Sha256& Sha256::operator=(Sha256&&) noexcept = default;
 
 void Sha256::Update(std::span<const uint8_t> bytes) {
   CHECK(EVP_DigestUpdate(state_->context, bytes.data(), bytes.size()) == 1);
@@ -29,6 +32,9 @@ Sha256Digest Sha256::Finish() {
   return digest;
 }
 
+// Naming the digest again would look it up again.
+void Sha256::Reset() { CHECK(EVP_DigestInit_ex(state_->context, nullptr, nullptr) == 1); }
+
 Sha256Digest Sha256Of(std::span<const uint8_t> bytes) {
   Sha256 hash;
   hash.Update(bytes);
@@ -37,6 +43,15 @@ Sha256Digest Sha256Of(std::span<const uint8_t> bytes) {
 
 Sha256Digest Sha256Of(std::string_view text) {
   return Sha256Of(std::span(reinterpret_cast<const uint8_t*>(text.data()), text.size()));
+}
+
+Sha256Digest HmacSha256(std::span<const uint8_t> key, std::span<const uint8_t> bytes) {
+  Sha256Digest digest;
+  unsigned int num_bytes = 0;
+  CHECK(HMAC(EVP_sha256(), key.data(), static_cast<int>(key.size()), bytes.data(), bytes.size(),
+             digest.data(), &num_bytes) != nullptr);
+  CHECK_EQ(num_bytes, digest.size());
+  return digest;
 }
 
 std::string ToHex(std::span<const uint8_t> bytes) {

@@ -1,4 +1,4 @@
-// base/sha256.h: SHA-256. The cryptography library stays behind sha256.cc.
+// base/sha256.h: SHA-256 and HMAC-SHA-256. The cryptography library stays behind sha256.cc.
 #pragma once
 
 #include <array>
@@ -6,6 +6,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 
 namespace deepinfer {
 
@@ -15,11 +16,12 @@ class Sha256 {
  public:
   Sha256();
   ~Sha256();
-  Sha256(const Sha256&) = delete;
-  Sha256& operator=(const Sha256&) = delete;
+  Sha256(Sha256&&) noexcept;
+  Sha256& operator=(Sha256&&) noexcept;
 
   void Update(std::span<const uint8_t> bytes);
-  Sha256Digest Finish();  // once; the object is spent afterwards
+  Sha256Digest Finish();  // once; then the object is spent until Reset()
+  void Reset();           // as new. Allocates nothing
 
  private:
   struct State;
@@ -28,6 +30,9 @@ class Sha256 {
 
 Sha256Digest Sha256Of(std::span<const uint8_t> bytes);
 Sha256Digest Sha256Of(std::string_view text);
+
+// RFC 2104 with SHA-256.
+Sha256Digest HmacSha256(std::span<const uint8_t> key, std::span<const uint8_t> bytes);
 
 // Lower-case hexadecimal digits.
 std::string ToHex(std::span<const uint8_t> bytes);

@@ -10,6 +10,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "cache/key_index.h"
+#include "cache/lru_list.h"
 #include "cache/page_key.h"
 
 namespace deepinfer {
@@ -20,24 +22,36 @@ class HostTier {
 
   // A page under this key, or -1. Does not count as use.
   int32_t Find(const PageKey& key) const;
-  bool IsExact(int32_t page) const;
-  void Touch(int32_t page);
+  bool IsExact(int32_t page) const;  // Requires: keyed
+  void Touch(int32_t page);          // counts as use. Requires: not free
   // A page for `key`, not pinned, whose bytes the caller copies in this step. -1: all are pinned.
   // Requires: Find(key) == -1.
   int32_t Insert(const PageKey& key, bool exact);
   // A page without a key, pinned once. -1: all are pinned.
   int32_t InsertAnonymous();
-  void Pin(int32_t page);
-  // The last Unpin of an anonymous page frees it.
+  void Pin(int32_t page);  // counts as use. Requires: not free
+  // The last Unpin of a page without a key frees it.
   void Unpin(int32_t page);
-  // Forgets a page whose bytes turned out damaged. Pins of others stay valid; it is found no more.
+  // Forgets a page whose bytes turned out damaged: it is found no more, and free when its last pin
+  // goes. Requires: keyed.
   void Forget(int32_t page);
 
-  int32_t num_pages() const;
-  int32_t num_free() const;
-  int32_t num_pinned() const;
-  int32_t num_evictable() const;  // keyed and not pinned
+  int32_t num_pages() const { return static_cast<int32_t>(pins_.size()); }
+  int32_t num_free() const { return static_cast<int32_t>(free_.size()); }
+  int32_t num_pinned() const { return num_pages() - num_free() - num_evictable(); }
+  int32_t num_evictable() const { return evictable_.size(); }  // keyed and not pinned
+  // CHECKs every invariant; O(num_pages). For tests and debug builds.
   void CheckInvariants() const;
+
+ private:
+  bool IsFree(int32_t page) const;
+  int32_t TakeOne();  // -1: all are pinned
+
+  std::vector<int32_t> pins_;  // [num_pages]
+  std::vector<int32_t> free_;  // the last is handed out first
+  LruList evictable_;
+  KeyIndex index_;
+  std::vector<uint8_t> is_exact_;  // [num_pages], of keyed ones
 };
 
 }  // namespace deepinfer
