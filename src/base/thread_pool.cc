@@ -63,7 +63,7 @@ struct ThreadPool::Shared {
   std::condition_variable wake;
 
   // Of the loop that is open; written while none is.
-  const std::function<void(int64_t, int64_t)>* body = nullptr;
+  const FunctionRef<void(int64_t, int64_t)>* body = nullptr;
   int64_t count = 0, piece = 0;
   std::vector<Stretch> stretches;  // by thread; the caller's is the first
   std::vector<std::thread> workers;
@@ -152,7 +152,7 @@ ThreadPool::~ThreadPool() {
 }
 
 void ThreadPool::ParallelFor(int64_t count, int64_t min_piece,
-                             const std::function<void(int64_t, int64_t)>& body) {
+                             FunctionRef<void(int64_t, int64_t)> body) {
   if (count <= 0) return;
   const int64_t least = std::max<int64_t>(min_piece, 1);
   if (num_threads_ == 1 || count <= least) {
@@ -173,6 +173,18 @@ void ThreadPool::ParallelFor(int64_t count, int64_t min_piece,
   shared.Open();
   shared.RunPieces(0);
   shared.Close();
+}
+
+void ThreadPool::OnEveryThread(FunctionRef<void()> body) {
+  const int64_t num_threads = std::ssize(shared_->workers) + 1;
+  std::atomic<int64_t> arrived{0};
+  // As many pieces as threads, and nobody leaves one before each has one.
+  ParallelFor(num_threads, 1, [&](int64_t begin, int64_t end) {
+    CHECK_EQ(end - begin, 1);
+    body();
+    ++arrived;
+    while (arrived.load() < num_threads) std::this_thread::yield();
+  });
 }
 
 }  // namespace deepinfer

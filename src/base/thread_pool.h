@@ -9,8 +9,9 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
+
+#include "base/function_ref.h"
 
 namespace deepinfer {
 
@@ -31,9 +32,13 @@ class ThreadPool {
   int num_threads() const { return num_threads_; }
 
   // Runs body(begin, end) over [0, count) in pieces of at least min_piece indices. Returns when all
-  // are done. body must not call ParallelFor of the same pool and must not throw.
+  // are done. body must not call ParallelFor of the same pool and must not throw. Allocates
+  // nothing.
   void ParallelFor(int64_t count, int64_t min_piece,
-                   const std::function<void(int64_t begin, int64_t end)>& body);
+                   FunctionRef<void(int64_t begin, int64_t end)> body);
+  // Runs body() once on each thread there is, the caller's included. For what belongs to a thread:
+  // its scratch memory.
+  void OnEveryThread(FunctionRef<void()> body);
 
  private:
   struct Shared;

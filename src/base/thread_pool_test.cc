@@ -4,7 +4,10 @@
 
 #include <atomic>
 #include <chrono>
+#include <functional>
+#include <mutex>
 #include <numeric>
+#include <set>
 #include <thread>
 
 namespace deepinfer {
@@ -70,6 +73,38 @@ TEST(ThreadPool, ManyMoreThreadsThanCpus) {
     });
   }
   EXPECT_EQ(sum, 50 * 499500);
+}
+
+TEST(ThreadPool, OnEveryThreadRunsOnceOnEach) {
+  for (const int num_threads : {1, 2, 7}) {
+    ThreadPool pool(num_threads);
+    for (int round = 0; round < 20; ++round) {
+      std::mutex mutex;
+      std::multiset<std::thread::id> seen;
+      pool.OnEveryThread([&] {
+        std::lock_guard lock(mutex);
+        seen.insert(std::this_thread::get_id());
+      });
+      EXPECT_EQ(std::set(seen.begin(), seen.end()).size(), static_cast<size_t>(num_threads));
+      EXPECT_EQ(seen.size(), static_cast<size_t>(num_threads));
+      EXPECT_EQ(seen.count(std::this_thread::get_id()), 1u);
+    }
+  }
+}
+
+TEST(FunctionRef, CallsWhatItRefersToAndCopiesNothing) {
+  int calls = 0;
+  auto counter = [&calls, by_value = 0](int step) mutable {
+    calls += step;
+    return ++by_value;
+  };
+  const FunctionRef<int(int)> ref = counter;
+  const FunctionRef<int(int)> same = ref;
+  EXPECT_EQ(ref(5), 1);
+  EXPECT_EQ(same(2), 2);  // the one object
+  EXPECT_EQ(calls, 7);
+  const std::function<int(int)> constant = [](int x) { return 2 * x; };
+  EXPECT_EQ(FunctionRef<int(int)>(constant)(4), 8);
 }
 
 }  // namespace
