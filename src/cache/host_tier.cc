@@ -81,6 +81,12 @@ void HostTier::Forget(int32_t page) {
   free_.push_back(page);
 }
 
+void HostTier::Clear() {
+  for (int32_t page = 0; page < num_pages(); ++page) {
+    if (HasKey(page)) Forget(page);
+  }
+}
+
 void HostTier::CheckInvariants() const {
   evictable_.CheckInvariants();
   index_.CheckInvariants();

@@ -22,6 +22,7 @@ class HostTier {
 
   // A page under this key, or -1. Does not count as use.
   int32_t Find(const PageKey& key) const;
+  bool HasKey(int32_t page) const { return index_.Contains(page); }
   bool IsExact(int32_t page) const;  // Requires: keyed
   void Touch(int32_t page);          // counts as use. Requires: not free
   // A page for `key`, not pinned, whose bytes the caller copies in this step. -1: all are pinned.
@@ -35,6 +36,7 @@ class HostTier {
   // Forgets a page whose bytes turned out damaged: it is found no more, and free when its last pin
   // goes. Requires: keyed.
   void Forget(int32_t page);
+  void Clear();  // forgets every keyed page
 
   int32_t num_pages() const { return static_cast<int32_t>(pins_.size()); }
   int32_t num_free() const { return static_cast<int32_t>(free_.size()); }

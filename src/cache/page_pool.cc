@@ -72,6 +72,13 @@ bool PagePool::IsExact(int32_t page) const {
 
 const PageKey& PagePool::KeyOf(int32_t page) const { return index_.KeyOf(page); }
 
+void PagePool::Unpublish(int32_t page) {
+  index_.Erase(page);  // CHECKs that it has a key
+  if (references_[static_cast<size_t>(page)] > 0) return;
+  cached_.Remove(page);
+  free_.push_back(page);
+}
+
 void PagePool::Clear() {
   for (int32_t page = cached_.oldest(); page != -1; page = cached_.oldest()) {
     cached_.Remove(page);

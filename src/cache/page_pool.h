@@ -40,6 +40,8 @@ class PagePool {
   bool IsPublished(int32_t page) const;
   bool IsExact(int32_t page) const;          // Requires: published
   const PageKey& KeyOf(int32_t page) const;  // Requires: published
+  // Its key finds nothing from now on; a cached page becomes free. For bytes that turned out wrong.
+  void Unpublish(int32_t page);  // Requires: published
   // Forgets every key; cached pages become free. For a changed namespace and for tests.
   void Clear();
 

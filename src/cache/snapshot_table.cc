@@ -52,6 +52,12 @@ void SnapshotTable::Drop(int32_t slot) {
   Free(slot);
 }
 
+void SnapshotTable::Clear() {
+  for (int32_t slot = 0; slot < num_slots(); ++slot) {
+    if (SlotAt(slot).state == State::kReady) Drop(slot);
+  }
+}
+
 void SnapshotTable::Free(int32_t slot) {
   SlotAt(slot).state = State::kFree;
   free_.push_back(slot);

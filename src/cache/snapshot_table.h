@@ -34,8 +34,10 @@ class SnapshotTable {
   void Publish(int32_t slot, const Snapshot& snapshot);
   // writing or ready -> free, a pinned one when its last pin goes. It is found no more.
   void Drop(int32_t slot);
+  void Clear();  // drops every ready slot
   // A ready slot, or -1. Does not count as use.
   int32_t Find(const PageKey& key) const;
+  bool IsReady(int32_t slot) const { return SlotAt(slot).state == State::kReady; }
   const Snapshot& At(int32_t slot) const;  // Requires: ready, or pinned
   // Of the slot's present use; the first is 1.
   uint32_t generation(int32_t slot) const { return SlotAt(slot).generation; }
