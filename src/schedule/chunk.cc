@@ -12,6 +12,7 @@ namespace {
 // c2 n^2 + (c1 + c3 p) n = seconds, in the form that stands c2 = 0. At most `rows_max`.
 int32_t RowsWithin(const CostCoefficients& c, double seconds, int32_t prefix, int32_t rows_max) {
   if (seconds <= 0) return 0;
+  if (std::isinf(seconds)) return rows_max;
   const double slope = c.c1 + c.c3 * prefix;
   const double divisor = slope + std::sqrt(slope * slope + 4 * c.c2 * seconds);
   if (divisor * rows_max <= 2 * seconds) return rows_max;  // free rows divide by 0

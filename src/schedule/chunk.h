@@ -25,8 +25,8 @@ struct ChunkQuery {
 
 // Rows [begin, begin + result) go into a step that holds `placed`: the most that end at a page end
 // or end the prompt, keep the step's predicted time within `target_seconds`, and its rows within
-// limits.step_tokens. 0: none in this step; always so for fewer than min_tokens rows that do not
-// end the prompt. Requires: begin < end.
+// limits.step_tokens; target_seconds may be infinite. 0: none in this step; always so for fewer
+// than min_tokens rows that do not end the prompt. Requires: begin < end.
 int32_t ChunkTokens(const CostCoefficients& cost, const ChunkLimits& limits, const StepLoad& placed,
                     double target_seconds, const ChunkQuery& query);
 

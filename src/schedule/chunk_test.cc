@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <vector>
+#include <limits>
 
 #include "base/rng.h"
 
@@ -60,6 +60,12 @@ TEST(Chunk, NothingPassesTheStepsTokens) {
 TEST(Chunk, FreeRowsAreBoundedByTheCapsAlone) {
   EXPECT_EQ(ChunkTokens({}, kLimits, {}, 1e-3, {.begin = 0, .end = 5000}), 5000);
   EXPECT_EQ(ChunkTokens({.c0 = 1}, kLimits, {}, 0.5, {.begin = 0, .end = 5000}), 0);
+}
+
+TEST(Chunk, WithoutATargetTheCapsAloneCount) {
+  constexpr double kForever = std::numeric_limits<double>::infinity();
+  EXPECT_EQ(Chunk({.begin = 0, .end = 5000}, kForever), 5000);
+  EXPECT_EQ(ChunkTokens({.c2 = 1}, kLimits, {}, kForever, {.begin = 0, .end = 5000}), 5000);
 }
 
 // The replay of a prompt used up the step's tokens but for less than a page. Rounding down to a

@@ -239,5 +239,56 @@ TEST(FitSums, OfEqualTermsTheFirstIsTaken) {
   EXPECT_EQ(solution[3], 0);
 }
 
+// One row a sequence: as many rows as squares of them, to the last digit.
+TEST(FitSums, OfEqualTermsTheFirstIsTakenAlsoBesideOthersAndNoise) {
+  SeededRng rng(12);
+  for (int round = 0; round < 200; ++round) {
+    FitSums sums;
+    for (int i = 0; i < 100; ++i) {
+      const double rows = 1.0 + static_cast<double>(rng.Uniform(32));
+      sums.Add({rows, 1, rows, 0}, (3 * rows + 50) * (1 + 0.1 * rng.UniformDouble()), 1 / rows);
+    }
+    const FitTerms solution = sums.Solve();
+    EXPECT_GT(solution[0], 2);
+    EXPECT_EQ(solution[2], 0);
+  }
+}
+
+// Noise alone gives every other term a positive coefficient half of the time.
+TEST(FitSums, ATermThatExplainsNoMoreThanChanceIsLeftOut) {
+  SeededRng rng(13);
+  int num_used = 0;
+  for (int round = 0; round < 200; ++round) {
+    FitSums sums;
+    for (int i = 0; i < 100; ++i) {
+      FitTerms terms;
+      for (double& term : terms) term = rng.UniformDouble();
+      sums.Add(terms, 2 * terms[0] + terms[1] + 0.2 * rng.UniformDouble() - 0.1, 1);
+    }
+    num_used += sums.Solve()[2] > 0;
+  }
+  EXPECT_LE(num_used, 20);
+}
+
+TEST(CostModel, ErrorsAreThoseOfHeldOutSteps) {
+  CostModel model;
+  Machine machine(kTrue);
+  int32_t num_steps = 0;
+  for (; num_steps < 64; ++num_steps) {
+    const StepLoad load = LoadOf(64 + num_steps, 10 * num_steps);
+    model.Add(load, machine.Seconds(load, 0));
+  }
+  // Four in five held-out steps are as predicted, every fifth takes twice as long.
+  for (; num_steps < 64 + 5 * CostModel::kHeldOutSteps; ++num_steps) {
+    const StepLoad load = LoadOf(64 + num_steps % 64, 0);
+    const bool held_out = num_steps % CostModel::kHeldOutEvery == CostModel::kHeldOutEvery - 1;
+    const bool slow = held_out && num_steps / CostModel::kHeldOutEvery % 5 == 0;
+    model.Add(load, machine.Seconds(load, 0) * (slow ? 2 : 1));
+  }
+  EXPECT_EQ(model.Errors().num_steps, CostModel::kHeldOutSteps);
+  EXPECT_NEAR(model.Errors().median, 0, 1e-6);
+  EXPECT_NEAR(model.Errors().p95, 0.5, 1e-6);
+}
+
 }  // namespace
 }  // namespace deepinfer
