@@ -1,39 +1,36 @@
 #include "base/sha256.h"
 
+// The plain functions of the library: EVP takes and frees memory at every new digest, and page keys
+// are hashed where nothing may be allocated.
+#define OPENSSL_SUPPRESS_DEPRECATED
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
+#include <openssl/sha.h>
 
 #include "base/check.h"
 
 namespace deepinfer {
 
 struct Sha256::State {
-  EVP_MD_CTX* context = EVP_MD_CTX_new();
-  ~State() { EVP_MD_CTX_free(context); }
+  SHA256_CTX context;
 };
 
-Sha256::Sha256() : state_(std::make_unique<State>()) {
-  CHECK(EVP_DigestInit_ex(state_->context, EVP_sha256(), nullptr) == 1);
-}
-
+Sha256::Sha256() : state_(std::make_unique<State>()) { Reset(); }
 Sha256::~Sha256() = default;
 Sha256::Sha256(Sha256&&) noexcept = default;
 Sha256& Sha256::operator=(Sha256&&) noexcept = default;
 
+void Sha256::Reset() { CHECK(SHA256_Init(&state_->context) == 1); }
+
 void Sha256::Update(std::span<const uint8_t> bytes) {
-  CHECK(EVP_DigestUpdate(state_->context, bytes.data(), bytes.size()) == 1);
+  CHECK(SHA256_Update(&state_->context, bytes.data(), bytes.size()) == 1);
 }
 
 Sha256Digest Sha256::Finish() {
   Sha256Digest digest;
-  unsigned int num_bytes = 0;
-  CHECK(EVP_DigestFinal_ex(state_->context, digest.data(), &num_bytes) == 1);
-  CHECK_EQ(num_bytes, digest.size());
+  CHECK(SHA256_Final(digest.data(), &state_->context) == 1);
   return digest;
 }
-
-// Naming the digest again would look it up again.
-void Sha256::Reset() { CHECK(EVP_DigestInit_ex(state_->context, nullptr, nullptr) == 1); }
 
 Sha256Digest Sha256Of(std::span<const uint8_t> bytes) {
   Sha256 hash;
