@@ -2,20 +2,26 @@
 // saved states and SWA slots. Everything is taken at construction.
 //
 //   device  pages   [num_pages, page_bytes]
-//           states  what a running sequence keeps outside its pages: all rings and compressor rows
+//           states  what a running sequence keeps outside its pages: all rings, then all compressor
+//                   rows, each part at a multiple of 64 bytes (the release rounds the real shape's
+//                   3,128,352 bytes up to 3,128,928; nothing here needs that)
 //   host    pages   copies of device pages, each with a checksum
 //           saves   whole states of preempted sequences
 //           slots   snapshots at a page end: rows in position order, [ring][ring_rows][record], row
 //                   r = position end - ring_rows + r; the first num_snapshot_rings rings, and after
-//                   them the compressor rows if these are all rings. 1,415,040 bytes for the
-//                   encoder half of the real shape.
+//                   them, without a gap, the compressor rows if these are all rings. 1,415,040
+//                   bytes for the encoder half of the real shape, 3,128,352 for all of it. Rows of
+//                   positions < 0 are undefined and never loaded. End, generation and checksum lie
+//                   outside.
 // On a CPU both kinds are plain memory. Threads: the executing thread only; who owns which id is
-// decided on the planning thread, and copies run in the order in which they were planned.
+// decided on the planning thread, and copies run in the order in which they were planned. Nothing
+// allocates after construction but messages of errors.
 #pragma once
 
 #include <cstdint>
 #include <memory>
-#include <string>
+#include <optional>
+#include <vector>
 
 #include "base/large_block.h"
 #include "base/status.h"
@@ -35,6 +41,7 @@ struct KvMemorySizes {
 // Formulas, printed by the memory plan.
 int64_t StateBytes(const KvShape& shape);                        // rings and compressor rows
 int64_t SnapshotBytes(const KvShape& shape, int32_t num_rings);  // payload of a slot
+// All that Create() takes, the gaps of alignment included.
 int64_t KvMemoryBytes(const KvShape& shape, const KvMemorySizes& sizes);
 
 // Where a forward pass writes a snapshot.
@@ -50,31 +57,62 @@ class KvMemory {
   static StatusOr<std::unique_ptr<KvMemory>> Create(const KvShape& shape,
                                                     const KvMemorySizes& sizes);
 
-  const KvShape& shape() const;
-  const KvMemorySizes& sizes() const;
+  const KvShape& shape() const { return shape_; }
+  const KvMemorySizes& sizes() const { return sizes_; }
   // The view of a sequence that has this state slot; its page table is empty.
   SequenceKv SequenceOf(int32_t state);
   uint8_t* Page(int32_t page);
 
   void SavePage(int32_t device_page, int32_t host_page);
-  // Errors: kDataLoss if the host page's bytes are not those that were saved.
+  // Errors: kDataLoss if the host page's bytes are not those that were saved; then the device page
+  // is as it was.
   Status LoadPage(int32_t host_page, int32_t device_page);
   void SaveState(int32_t state, int32_t save);
-  void LoadState(int32_t save, int32_t state);
-  // Marks a state as new: no old row may be taken for a valid one in a debug check.
+  void LoadState(int32_t save, int32_t state);  // Requires: SaveState(..., save) was called
+  // For a new sequence. Every row becomes NaN in its format, so that one that is read before it was
+  // written cannot pass for a number of whoever had the state before.
   void ClearState(int32_t state);
 
+  // Begins to write a slot; until it is sealed it holds nothing.
   SnapshotTarget Snapshot(int32_t slot, int32_t end);
-  // After the pass that wrote the rows: stamps the slot with its end and a checksum; with all rings
-  // also copies the compressor rows of `state`.
-  void SealSnapshot(int32_t slot, int32_t state, int32_t end);
-  // Puts a slot's rows below `end` back into the rings of `state`.
-  // Errors: kDataLoss if the slot does not hold a sealed snapshot of `end`, or its bytes changed.
-  Status LoadSnapshot(int32_t slot, int32_t end, int32_t state);
+  // After the pass that wrote the rows: stamps the slot with its end, generation (see
+  // SnapshotTable) and a checksum; with all rings also copies the compressor rows of `state`.
+  void SealSnapshot(int32_t slot, int32_t state, int32_t end, uint32_t generation = 0);
+  // Puts a slot's rows below `end` back into the rings of `state`, and the compressor rows that it
+  // has.
+  // Errors: kDataLoss if the slot does not hold a sealed snapshot of this end and generation, or
+  // its bytes changed; then the state is as it was.
+  Status LoadSnapshot(int32_t slot, int32_t end, int32_t state, uint32_t generation = 0);
 
-  // For tests: flips a byte.
-  void DamageHostPage(int32_t host_page);
-  void DamageSnapshot(int32_t slot);
+  // For tests: flips a bit of a byte.
+  void DamageHostPage(int32_t host_page, int64_t byte = 0);
+  void DamageSnapshot(int32_t slot, int64_t byte = 0);
+
+ private:
+  struct Seal {
+    int32_t end = 0;
+    uint32_t generation = 0;
+    uint64_t sum = 0;
+  };
+
+  KvMemory(const KvShape& shape, const KvMemorySizes& sizes);
+  Status Allocate();
+  uint8_t* HostPage(int32_t host_page);
+  uint8_t* State(int32_t state);
+  float* StateTails(int32_t state);
+  uint8_t* Save(int32_t save);
+  uint8_t* Slot(int32_t slot);
+  bool has_tails_in_slots() const { return sizes_.num_snapshot_rings == shape_.num_rings; }
+  // Errors: see LoadSnapshot.
+  Status CheckSeal(int32_t slot, int32_t end, uint32_t generation);
+
+  const KvShape shape_;
+  const KvMemorySizes sizes_;
+  const int64_t state_stride_, slot_bytes_, slot_stride_;
+  LargeBlock pages_, states_, host_pages_, saves_, slots_;
+  std::vector<std::optional<uint64_t>> host_page_sums_;  // [num_host_pages], none: nothing saved
+  std::vector<uint8_t> is_saved_;                        // [num_saves]
+  std::vector<std::optional<Seal>> seals_;               // [num_slots], none: not sealed
 };
 
 }  // namespace deepinfer
