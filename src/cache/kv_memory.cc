@@ -57,10 +57,7 @@ KvMemory::KvMemory(const KvShape& shape, const KvMemorySizes& sizes)
       sizes_(sizes),
       state_stride_(StateStride(shape)),
       slot_bytes_(SnapshotBytes(shape, sizes.num_snapshot_rings)),
-      slot_stride_(SlotStride(shape, sizes.num_snapshot_rings)),
-      host_page_sums_(static_cast<size_t>(sizes.num_host_pages)),
-      is_saved_(static_cast<size_t>(sizes.num_saves), 0),
-      seals_(static_cast<size_t>(sizes.num_slots)) {
+      slot_stride_(SlotStride(shape, sizes.num_snapshot_rings)) {
   CHECK_LE(sizes.num_snapshot_rings, shape.num_rings);
 }
 
@@ -74,6 +71,10 @@ Status KvMemory::Allocate() {
   DI_ASSIGN_OR_RETURN(saves_, LargeBlock::Allocate(sizes_.num_saves * state_stride_,
                                                    "window state of preempted sequences"));
   DI_ASSIGN_OR_RETURN(slots_, LargeBlock::Allocate(sizes_.num_slots * slot_stride_, "SWA slots"));
+  // Small beside the blocks, and so taken only once the machine gave these.
+  host_page_sums_.resize(static_cast<size_t>(sizes_.num_host_pages));
+  is_saved_.resize(static_cast<size_t>(sizes_.num_saves));
+  seals_.resize(static_cast<size_t>(sizes_.num_slots));
   return OkStatus();
 }
 
