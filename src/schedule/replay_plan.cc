@@ -77,8 +77,9 @@ ReplayPlan PlanBoundedEncoder(const ReplayShape& shape, int32_t kept, const Pref
 }  // namespace
 
 StatusOr<ReplayMode> ParseReplayMode(std::string_view name) {
-  if (name == "exact") return ReplayMode::kExact;
-  if (name == "bounded") return ReplayMode::kBounded;
+  // off and compact: the same in DeepInfer's own settings.
+  if (name == "exact" || name == "off") return ReplayMode::kExact;
+  if (name == "bounded" || name == "compact") return ReplayMode::kBounded;
   if (name == "mask") return ReplayMode::kMask;
   return InvalidArgument("replay mode is '", name, "', expected exact, bounded or mask");
 }

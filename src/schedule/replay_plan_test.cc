@@ -32,9 +32,11 @@ TEST(ReplayMode, IsParsedByName) {
   EXPECT_EQ(ParseReplayMode("exact").value(), ReplayMode::kExact);
   EXPECT_EQ(ParseReplayMode("bounded").value(), ReplayMode::kBounded);
   EXPECT_EQ(ParseReplayMode("mask").value(), ReplayMode::kMask);
-  const Status status = ParseReplayMode("compact").status();
+  EXPECT_EQ(ParseReplayMode("off").value(), ReplayMode::kExact);
+  EXPECT_EQ(ParseReplayMode("compact").value(), ReplayMode::kBounded);
+  const Status status = ParseReplayMode("none").status();
   EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
-  EXPECT_EQ(MessageOf(status), "replay mode is 'compact', expected exact, bounded or mask");
+  EXPECT_EQ(MessageOf(status), "replay mode is 'none', expected exact, bounded or mask");
 }
 
 TEST(ReplayShape, KeepBelowWindowPlusVerifyWidthIsRefused) {
