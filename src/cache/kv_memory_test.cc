@@ -164,6 +164,15 @@ class KvMemoryOfAllRings : public KvMemoryTest {
   KvMemoryOfAllRings() : KvMemoryTest(kSmallRings) {}
 };
 
+// An odd number of ring bytes must not move the compressor rows to an odd place.
+TEST_F(KvMemoryTest, PartsOfAStateAreAligned) {
+  ASSERT_NE(Rings(0).size() % 64, 0u);
+  for (int32_t state = 0; state < 3; ++state) {
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(Rings(state).data()) % 64, 0u);
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(Tails(state).data()) % 64, 0u);
+  }
+}
+
 TEST_F(KvMemoryTest, PagesComeBackBitForBit) {
   FillPage(0, 1);
   FillPage(1, 2);
@@ -193,7 +202,9 @@ TEST_F(KvMemoryTest, EveryDamagedByteOfAHostPageIsNoticed) {
 }
 
 TEST_F(KvMemoryTest, AHostPageThatWasNeverSavedIsRefused) {
-  EXPECT_EQ(memory_->LoadPage(1, 0).code(), StatusCode::kDataLoss);
+  const Status status = memory_->LoadPage(1, 0);
+  EXPECT_EQ(status.code(), StatusCode::kDataLoss);
+  EXPECT_NE(MessageOf(status).find("found none"), std::string::npos) << MessageOf(status);
 }
 
 TEST_F(KvMemoryTest, StatesComeBackBitForBit) {
