@@ -13,13 +13,18 @@ WaitingQueue::WaitingQueue(int32_t capacity, const WaitingQueueOptions& options)
   CHECK_GT(options.aging.count(), 0);
   const auto n = static_cast<size_t>(capacity);
   nodes_.reserve(n);
-  free_nodes_.reserve(n);
   flows_.reserve(n);
   classes_.reserve(n);
-  held_.reserve(n);
-  expired_.reserve(n);
-  heap_.reserve(n);
-  skipped_.reserve(n);
+  ReserveLikeNodes();
+}
+
+// Each of these holds a node, or a flow and so a node, once at most.
+void WaitingQueue::ReserveLikeNodes() {
+  free_nodes_.reserve(nodes_.capacity());
+  held_.reserve(nodes_.capacity());
+  expired_.reserve(nodes_.capacity());
+  heap_.reserve(nodes_.capacity());
+  skipped_.reserve(nodes_.capacity());
 }
 
 // ---- Coming and going
@@ -82,11 +87,7 @@ void WaitingQueue::Place(const WaitingEntry& entry, int64_t order) {
 int32_t WaitingQueue::TakeNode() {
   if (free_nodes_.empty()) {
     nodes_.emplace_back();
-    free_nodes_.reserve(nodes_.capacity());
-    held_.reserve(nodes_.capacity());
-    expired_.reserve(nodes_.capacity());
-    heap_.reserve(nodes_.capacity());
-    skipped_.reserve(nodes_.capacity());
+    ReserveLikeNodes();
     return static_cast<int32_t>(nodes_.size()) - 1;
   }
   const int32_t node = free_nodes_.back();
@@ -98,18 +99,18 @@ void WaitingQueue::Activate(int32_t tenant) {
   if (tenant >= std::ssize(tenants_)) tenants_.resize(static_cast<size_t>(tenant) + 1);
   Tenant& t = TenantAt(tenant);
   if (t.num_waiting > 0) return;
-  AdvanceVirtualTime();
+  UpdateVirtualTime();
   t.service = std::max(t.service, virtual_time_);
 }
 
 // To the service of the least served tenant that waits.
-void WaitingQueue::AdvanceVirtualTime() {
+void WaitingQueue::UpdateVirtualTime() {
   if (num_waiting_ == 0) return;
   int64_t least = std::numeric_limits<int64_t>::max();
   for (const Flow& flow : flows_) {
     if (flow.first != kNone) least = std::min(least, TenantAt(flow.tenant).service);
   }
-  virtual_time_ = std::max(virtual_time_, least);
+  virtual_time_ = least;
 }
 
 int32_t WaitingQueue::FlowFor(const WaitingEntry& entry) {
@@ -195,7 +196,7 @@ void WaitingQueue::BeginVisit(MonotonicTime now) {
   visiting_ = true;
   now_ = now;
   ++visit_;
-  AdvanceVirtualTime();
+  UpdateVirtualTime();
   heap_built_ = false;
   next_held_ = 0;
   num_started_ = 0;

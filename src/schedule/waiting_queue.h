@@ -136,6 +136,7 @@ class WaitingQueue {
 
   void Place(const WaitingEntry& entry, int64_t order);
   int32_t TakeNode();
+  void ReserveLikeNodes();
   void Activate(int32_t tenant);
   int32_t FlowFor(const WaitingEntry& entry);
   int32_t ClassFor(const WaitingEntry& entry);
@@ -143,7 +144,7 @@ class WaitingQueue {
   void Unlink(int32_t node);
   int32_t Find(int64_t id) const;
   bool Before(const Node& a, const Node& b) const;
-  void AdvanceVirtualTime();
+  void UpdateVirtualTime();
 
   void BeginVisit(MonotonicTime now);
   bool OfferedLater(int32_t flow_a, int32_t flow_b) const;
@@ -173,7 +174,7 @@ class WaitingQueue {
   std::vector<int64_t> expired_;
   int32_t num_waiting_ = 0;
   int64_t num_placed_ = 0;
-  int64_t virtual_time_ = 0;  // never falls; what an idle tenant's service is raised to
+  int64_t virtual_time_ = 0;  // what the service of a tenant that begins to wait is raised to
   MonotonicTime now_;
 
   // Of the visit.
