@@ -67,7 +67,7 @@ class CostModel {
   explicit CostModel(const CostCoefficients& start = kPublishedCost);
 
   double Predict(const StepLoad& load) const { return PredictSeconds(coefficients_, load); }
-  // Learns from a step. Every so many of them fit the coefficients anew (about 50 us). A fit is
+  // Learns from a step. Every so many of them fit the coefficients anew (about 25 us). A fit is
   // taken if its mean error on held-out steps is at most 5% or not above that of the coefficients
   // it replaces.
   // Requires: load.rows > 0; 0 < seconds < infinity.

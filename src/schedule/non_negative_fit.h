@@ -18,7 +18,6 @@ class FitSums {
  public:
   // Requires: weight > 0; all finite.
   void Add(const FitTerms& terms, double target, double weight);
-  int64_t num_points() const { return num_points_; }
 
   // A term is used only if the sum of squares falls by more than chance explains (4 parts in
   // num_points, Akaike's measure doubled); of terms that explain equally well the first is taken.

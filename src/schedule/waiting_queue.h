@@ -85,7 +85,6 @@ class WaitingQueue {
 
   int32_t size() const { return num_waiting_; }
   bool empty() const { return num_waiting_ == 0; }
-  int32_t capacity() const { return capacity_; }
   // Entries that are held for.
   int32_t num_held() const { return static_cast<int32_t>(held_.size()); }
   void CheckInvariants() const;
