@@ -5,6 +5,7 @@
 // half full. Every operation takes constant expected time; nothing allocates after construction.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 

@@ -4,6 +4,7 @@
 // nothing allocates after construction.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 

@@ -6,6 +6,8 @@
 // Threads: one at a time per object.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <span>

@@ -13,6 +13,7 @@
 // runs the forward passes.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 

@@ -7,6 +7,7 @@
 // use. Source: serving.md 9.1, kvstore.md 11. Nothing allocates after construction.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
