@@ -65,6 +65,21 @@ struct EngineOptions {
   std::string experts = "ram";
   std::string engram = "mmap";
   int64_t expert_cache_bytes = 0;  // of experts = "disk"; 0: a quarter of the free memory
+
+  // ---- scheduling and caches
+  // "exact": a prefix hit gives token for token what a cold run gives. "bounded": the decoder half
+  // runs on the last replay_keep rows of a prompt only, and a hit without saved window state is
+  // recomputed over a window; nearly halves prefill, results are those of exact within a measured
+  // bound. "mask": bounded computed the long way, to check it.
+  std::string replay = "bounded";
+  int32_t replay_keep = 0;      // KEEP, rows; 0: 140, or what the model's window needs
+  bool async = true;            // plans the next step while one runs; results are the same
+  bool prefix_cache = true;     // prompts that begin alike are computed once
+  int32_t max_waiting = 4096;   // choices that wait; more are refused
+  int64_t host_cache_bytes = -1;  // copies of KV pages, and preempted ones; -1: a quarter of KV
+  int32_t swa_slots = -1;  // window states kept for prefix hits; -1: 4 for each of max_num_seqs
+  int32_t num_step_times = 0;  // how many steps' times are kept for benchmarks
+
   // Called from Load() while it reads weights, now and then; may be empty.
   std::function<void(int64_t done_bytes, int64_t total_bytes)> progress;
 };

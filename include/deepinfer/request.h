@@ -34,6 +34,13 @@ struct Request {
   int32_t num_choices = 1;       // choice i uses seed + i
   // Set: the log-probability of every prompt token but the first, and of the n likeliest, 0..1000.
   std::optional<int32_t> prompt_logprobs;
+
+  // ---- who asks, and how soon
+  // Tenants share the machine fairly and never find each other's cached prompts.
+  std::string tenant;
+  std::string cache_salt;  // cached prompts are found only by requests with the same salt
+  int32_t priority = 0;    // -1000..1000; higher ones start first
+  std::optional<int64_t> start_deadline_ms;  // fails if its first row does not run within this time
 };
 
 enum class ErrorCode {
@@ -41,7 +48,8 @@ enum class ErrorCode {
   kInvalidArgument,     // the request or an option is wrong
   kNotFound,            // a file or model is missing
   kFailedPrecondition,  // the checkpoint lacks what was asked for
-  kResourceExhausted,   // does not fit
+  kResourceExhausted,   // does not fit, or too many wait
+  kDeadlineExceeded,    // did not start in time
   kDataLoss,            // damaged weights, or a forward pass that gave no usable numbers
   kInternal,
 };

@@ -49,6 +49,40 @@ void EngineFlags::AddTo(OptionSet& options) {
                .unit = "bytes",
                .min = 0},
               &engine.kv_cache_bytes);
+  options.Add({.flag = "replay",
+               .environment = "DEEPINFER_YOCO_PREFILL_TRUNCATION_MODE",
+               .help = "which prompt rows run which layers. exact: all; a prefix hit equals a cold "
+                       "run. bounded: the decoder half on the last --replay-keep rows, and hits "
+                       "replay a window. mask: bounded, checked the long way. DeepInfer's names: "
+                       "off, compact, mask",
+               .choices = {"exact", "bounded", "mask", "off", "compact"}},
+              &engine.replay);
+  options.Add(
+      {.flag = "replay-keep",
+       .environment = "DEEPINFER_YOCO_PREFILL_KEEP_TOKENS",
+       .help = "last prompt rows that run the decoder half; 0: 140, or what the window needs",
+       .unit = "tokens",
+       .min = 0},
+      &engine.replay_keep);
+  options.Add({.flag = "prefix-cache", .help = "compute prompts that begin alike once"},
+              &engine.prefix_cache);
+  options.Add({.flag = "host-cache-bytes",
+               .help = "memory for copies of KV pages and for preempted answers; -1: a quarter of "
+                       "the KV memory",
+               .unit = "bytes",
+               .min = -1},
+              &engine.host_cache_bytes);
+  options.Add({.flag = "swa-slots",
+               .help = "window states kept for prefix hits; -1: 4 for each of max-num-seqs",
+               .min = -1,
+               .max = 1 << 20},
+              &engine.swa_slots);
+  options.Add({.flag = "max-waiting", .help = "answers that may wait; more are refused", .min = 1},
+              &engine.max_waiting);
+  options.Add({.flag = "async",
+               .environment = "DEEPINFER_ZERO_OVERHEAD_SCHEDULING",
+               .help = "plan the next step while one runs; results are the same"},
+              &engine.async);
   options.Add({.flag = "threads",
                .help = "0: one for each core this process may use",
                .min = 0,

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "engine/fake_engine_for_tests.h"
+#include "engine/testing/fake_engine.h"
 
 namespace deepinfer {
 namespace {
@@ -27,8 +27,11 @@ double CostWithContext(int32_t length) {
 
 PerplexityResult Measure(int32_t num_tokens, int32_t window, int32_t stride) {
   FakeOptions options;
-  options.limits = {.max_model_len = 64, .max_num_seqs = 4, .max_num_batched_tokens = 16};
-  FakeEngine engine(options, CountingLogits);
+  options.scheduler.max_model_len = 64;
+  options.scheduler.max_num_seqs = 4;
+  options.scheduler.max_num_batched_tokens = 16;
+  options.logits = CountingLogits;
+  FakeEngine engine(options);
   const std::vector<int32_t> tokens(static_cast<size_t>(num_tokens), 2);
   int64_t reported = 0;
   const auto result = MeasurePerplexity(

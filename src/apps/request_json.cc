@@ -50,6 +50,12 @@ class Reader {
     if (value->kind != JsonValue::Kind::kBool) return Complain(key, "true or false");
     out = value->boolean;
   }
+  void Text(std::string_view key, std::string& out) {
+    const JsonValue* value = Find(key);
+    if (value == nullptr) return;
+    if (!value->IsString()) return Complain(key, "a string");
+    out = value->text;
+  }
   void Ids(std::string_view key, std::vector<int32_t>& out) {
     const JsonValue* value = Find(key);
     if (value == nullptr) return;
@@ -146,6 +152,10 @@ Status ReadSampling(Reader& reader, Request& request) {
   reader.Ids("forced_token_ids", s.forced_token_ids);
   reader.Logprobs(s.logprobs);
   reader.Number("prompt_logprobs", request.prompt_logprobs);
+  reader.Text("tenant", request.tenant);
+  reader.Text("cache_salt", request.cache_salt);
+  reader.Number("priority", request.priority);
+  reader.Number("start_deadline_ms", request.start_deadline_ms);
   int32_t best_of = 1;
   if (reader.Number("best_of", best_of) && best_of != 1) {
     return InvalidArgument("best_of: found ", best_of, ", only 1 is supported");

@@ -49,6 +49,10 @@ Status ResourceExhausted(const Args&... args) {
   return MakeStatus(StatusCode::kResourceExhausted, StrCat(args...));
 }
 template <typename... Args>
+Status DeadlineExceeded(const Args&... args) {
+  return MakeStatus(StatusCode::kDeadlineExceeded, StrCat(args...));
+}
+template <typename... Args>
 Status DataLoss(const Args&... args) {
   return MakeStatus(StatusCode::kDataLoss, StrCat(args...));
 }

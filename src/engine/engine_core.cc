@@ -1,16 +1,35 @@
 #include "engine/engine_core.h"
 
 #include <algorithm>
+#include <chrono>
+#include <cstdlib>
 
 #include "base/check.h"
-#include "model/logprobs.h"
+#include "base/no_wait.h"
 
 namespace deepinfer {
 namespace {
 
 constexpr int32_t kMaxChoices = 128;
+constexpr int32_t kMaxPriority = 1000;
 
-int32_t NumPages(int32_t num_tokens) { return (num_tokens + kTokensPerPage - 1) / kTokensPerPage; }
+std::array<uint8_t, 32> DrawSecret(Rng& rng) {
+  std::array<uint8_t, 32> secret;
+  for (size_t i = 0; i < secret.size(); i += 8) {
+    const uint64_t word = rng.NextU64();
+    std::memcpy(secret.data() + i, &word, sizeof word);
+  }
+  return secret;
+}
+
+CacheSizes SizesOf(const KvMemory& memory) {
+  const KvMemorySizes& sizes = memory.sizes();
+  return {.num_pages = sizes.num_pages,
+          .num_host_pages = sizes.num_host_pages,
+          .num_states = sizes.num_states,
+          .num_saves = sizes.num_saves,
+          .num_slots = sizes.num_slots};
+}
 
 }  // namespace
 
@@ -28,6 +47,8 @@ Error ToError(const Status& status) {
         return ErrorCode::kFailedPrecondition;
       case StatusCode::kResourceExhausted:
         return ErrorCode::kResourceExhausted;
+      case StatusCode::kDeadlineExceeded:
+        return ErrorCode::kDeadlineExceeded;
       case StatusCode::kDataLoss:
         return ErrorCode::kDataLoss;
       default:
@@ -37,24 +58,30 @@ Error ToError(const Status& status) {
   return {code(), MessageOf(status)};
 }
 
-Status CheckEngineLimits(const EngineLimits& limits) {
-  if (limits.max_model_len < kMinModelLen) {
-    return InvalidArgument("max_model_len: found ", limits.max_model_len, ", expected at least ",
-                           kMinModelLen, " (one prompt token and one output token)");
+EngineCore::EngineCore(EngineBackend backend, const EngineCoreOptions& options)
+    : backend_(std::move(backend)),
+      options_(options),
+      scheduler_(options.scheduler, SizesOf(*backend_.memory)),
+      executor_({.forward = backend_.forward,
+                 .memory = backend_.memory,
+                 .drafter = backend_.drafter,
+                 .clock = backend_.clock,
+                 .vocab_size = backend_.vocab_size}),
+      cache_root_(CacheRoot(DrawSecret(*backend_.rng), /*generation=*/0, backend_.model_fingerprint,
+                            kTokensPerPage)),
+      runner_(options.async ? MakeAsyncRunner(&executor_) : MakeSyncRunner(&executor_)) {
+  const auto num_seqs = static_cast<size_t>(options.scheduler.max_num_seqs);
+  ending_.reserve(2 * num_seqs);
+  step_times_.reserve(static_cast<size_t>(options.num_step_times));
+  for (StepJob& job : jobs_) {
+    job.copy_runs.reserve(num_seqs);
+    job.row_runs.reserve(num_seqs);
+    job.outcomes.resize(num_seqs);
   }
-  if (limits.max_num_seqs < 1) {
-    return InvalidArgument("max_num_seqs: found ", limits.max_num_seqs, ", expected at least 1");
-  }
-  if (limits.max_num_batched_tokens < limits.max_num_seqs) {
-    return InvalidArgument("max_num_batched_tokens: found ", limits.max_num_batched_tokens,
-                           ", expected at least max_num_seqs, ", limits.max_num_seqs);
-  }
-  return OkStatus();
 }
 
-EngineCore::EngineCore(EngineBackend backend, const EngineLimits& limits)
-    : backend_(std::move(backend)), limits_(limits) {
-  CHECK(CheckEngineLimits(limits).ok());
+EngineCore::~EngineCore() {
+  while (runner_->num_inside() > 0) runner_->Wait();
 }
 
 // ---- admission
@@ -78,6 +105,14 @@ Status EngineCore::CheckRequest(const Request& request) const {
     return InvalidArgument("prompt_logprobs: found ", *request.prompt_logprobs,
                            ", expected 0..1000");
   }
+  if (std::abs(request.priority) > kMaxPriority) {
+    return InvalidArgument("priority: found ", request.priority, ", expected -", kMaxPriority, "..",
+                           kMaxPriority);
+  }
+  if (request.start_deadline_ms && *request.start_deadline_ms < 0) {
+    return InvalidArgument("start_deadline_ms: found ", *request.start_deadline_ms,
+                           ", expected at least 0");
+  }
   DI_RETURN_IF_ERROR(CheckSamplingParams(request.sampling, backend_.vocab_size));
   return CheckLengths(request);
 }
@@ -91,10 +126,11 @@ Status EngineCore::CheckLengths(const Request& request) const {
     return InvalidArgument("max_tokens: found 0, which needs prompt_logprobs; expected at least 1");
   }
   const auto num_prompt = static_cast<int64_t>(request.prompt_ids.size());
-  const int64_t most = limits_.max_model_len - (scoring ? 0 : 1);
+  const int64_t most = options_.scheduler.max_model_len - (scoring ? 0 : 1);
   if (num_prompt > most) {
     return InvalidArgument("prompt: ", num_prompt, " tokens, at most ", most,
-                           " fit beside the output into max_model_len, ", limits_.max_model_len);
+                           " fit beside the output into max_model_len, ",
+                           options_.scheduler.max_model_len);
   }
   if (request.max_tokens && request.sampling.min_tokens > *request.max_tokens) {
     return InvalidArgument("min_tokens: found ", request.sampling.min_tokens,
@@ -106,10 +142,40 @@ Status EngineCore::CheckLengths(const Request& request) const {
 // What fits into max_model_len; without a wish of the client also what the KV cache can hold.
 int32_t EngineCore::MaxOutput(const Request& request) const {
   const auto num_prompt = static_cast<int32_t>(request.prompt_ids.size());
-  const int32_t room = limits_.max_model_len - num_prompt;
+  const int32_t room = options_.scheduler.max_model_len - num_prompt;
   if (request.max_tokens) return std::min(*request.max_tokens, room);
-  const int64_t cache_tokens = int64_t{backend_.pages->num_pages()} * kTokensPerPage;
+  const int64_t cache_tokens = int64_t{scheduler_.pages().num_pages()} * kTokensPerPage;
   return static_cast<int32_t>(std::clamp<int64_t>(cache_tokens - num_prompt + 1, 1, room));
+}
+
+int32_t EngineCore::TenantOf(const std::string& name) {
+  return tenants_.emplace(name, static_cast<int32_t>(tenants_.size())).first->second;
+}
+
+// Tenants never find each other's pages; a salt narrows further.
+PageKey EngineCore::RootOf(const Request& request) {
+  const PageKey root = NarrowedRoot(cache_root_, request.tenant);
+  return request.cache_salt.empty() ? root : NarrowedRoot(root, request.cache_salt);
+}
+
+StatusOr<std::unique_ptr<Sequence>> EngineCore::MakeSequence(
+    const std::shared_ptr<AdmittedRequest>& owner, int32_t choice, const PageKey& root) const {
+  const Request& request = owner->request;
+  DI_ASSIGN_OR_RETURN(TextOutput text, TextOutput::Create(request, backend_.tokenizer));
+  const std::vector<int32_t>& prompt = request.prompt_ids;
+  SequenceSampling sampling(request.sampling, owner->seed + static_cast<uint64_t>(choice),
+                            owner->end_ids, prompt);
+  const int32_t max_tokens = owner->num_prompt() + owner->max_output + kMaxDrafts;
+  auto sequence = std::make_unique<Sequence>(
+      Sequence{.owner = owner,
+               .choice = choice,
+               .keys = PageKeyChain(root, max_tokens),
+               .run = std::make_unique<SequenceRun>(prompt, owner->max_output, owner->end_ids,
+                                                    std::move(sampling)),
+               .text = std::move(text)});
+  for (const int32_t id : prompt) sequence->keys.Append(id);
+  if (sequence->wants_prompt_logprobs()) sequence->run->prompt_logprobs = request.prompt_logprobs;
+  return sequence;
 }
 
 StatusOr<RequestId> EngineCore::Submit(Request request) {
@@ -120,207 +186,255 @@ StatusOr<RequestId> EngineCore::Submit(Request request) {
   owner->end_ids = request.sampling.stop_token_ids;
   if (!request.sampling.ignore_eos) owner->end_ids.push_back(backend_.eos_id);
   owner->request = std::move(request);
-  const int32_t needed = NumPages(owner->max_rows());
-  if (needed > backend_.pages->num_pages()) {
-    return ResourceExhausted("request: prompt of ", owner->num_prompt(), " and up to ",
-                             owner->max_output, " output tokens need ", needed,
-                             " KV pages, the cache has ", backend_.pages->num_pages(),
-                             "; lower max_tokens or raise kv_cache_bytes");
-  }
-
-  std::vector<std::unique_ptr<Sequence>> sequences;
-  for (int32_t choice = 0; choice < owner->request.num_choices; ++choice) {
-    DI_ASSIGN_OR_RETURN(TextOutput text, TextOutput::Create(owner->request, backend_.tokenizer));
-    const std::vector<int32_t>& prompt = owner->request.prompt_ids;
-    sequences.push_back(std::make_unique<Sequence>(Sequence{
-        .owner = owner,
-        .choice = choice,
-        .tokens = prompt,
-        .sampling =
-            SequenceSampling(owner->request.sampling, owner->seed + static_cast<uint64_t>(choice),
-                             owner->end_ids, prompt),
-        .text = std::move(text)}));
-  }
   owner->id = {next_id_++};
-  std::move(sequences.begin(), sequences.end(), std::back_inserter(waiting_));
+  const Request& admitted = owner->request;
+  const MonotonicTime now = backend_.clock->Now();
+  const PageKey root = RootOf(admitted);
+
+  SequenceId first;
+  for (int32_t choice = 0; choice < admitted.num_choices; ++choice) {
+    auto sequence = MakeSequence(owner, choice, root);
+    auto added = sequence.ok() ? StatusOr<SequenceId>() : sequence.status();
+    if (sequence.ok()) {
+      SequenceSpec spec = {.tenant = TenantOf(admitted.tenant),
+                           .priority = admitted.priority,
+                           .arrival = now,
+                           .num_prompt = owner->num_prompt(),
+                           .max_output = owner->max_output,
+                           .keys = &(*sequence)->keys,
+                           .whole_prompt = (*sequence)->wants_prompt_logprobs(),
+                           .after = first};
+      if (admitted.start_deadline_ms) {
+        spec.start_deadline = now + std::chrono::milliseconds(*admitted.start_deadline_ms);
+      }
+      if (spec.whole_prompt) spec.max_chunk = kMaxLogitsRows;
+      added = scheduler_.Add(spec);
+    }
+    if (!added.ok()) {  // all choices or none
+      for (const auto& other : sequences_) {
+        if (other != nullptr && other->owner == owner) Drop(*other);
+      }
+      DropForgotten();
+      return added.status();
+    }
+    if (choice == 0) first = *added;
+    (*sequence)->id = *added;
+    if (sequences_.size() <= static_cast<size_t>(added->v)) {
+      sequences_.resize(static_cast<size_t>(added->v) + 1);
+    }
+    sequences_[static_cast<size_t>(added->v)] = *std::move(sequence);
+  }
   return owner->id;
 }
 
 void EngineCore::Cancel(RequestId request) {
-  const auto end = [&](std::unique_ptr<Sequence>& sequence) {
-    if (sequence->owner->id != request) return false;
-    Finish(*sequence, {.reason = FinishReason::kCancelled}, pending_);
-    return true;
-  };
-  std::erase_if(running_, end);
-  std::erase_if(waiting_, end);
+  for (const auto& sequence : sequences_) {
+    if (sequence == nullptr || sequence->ended || sequence->owner->id != request) continue;
+    Finish(*sequence, {.reason = FinishReason::kCancelled});
+  }
+  DropForgotten();
 }
 
-void EngineCore::StartWaiting(std::vector<Event>& events) {
-  while (!waiting_.empty() && num_running() < limits_.max_num_seqs) {
-    Sequence& next = *waiting_.front();
-    const int32_t num_rows = next.owner->max_rows();
-    if (NumPages(num_rows) > backend_.pages->num_free()) break;  // until a running choice ends
-    next.kv = std::make_unique<ReservedKv>(backend_.kv_shape, backend_.pages);
-    CHECK(next.kv->Reserve(num_rows).ok());
-    running_.push_back(std::move(waiting_.front()));
-    waiting_.pop_front();
-    if (!running_.back()->owner->request.prompt_logprobs) SendReady(*running_.back(), events);
-  }
-  // Submit() refused what the whole pool cannot hold, so an idle engine can start anything.
-  CHECK(waiting_.empty() || !running_.empty());
+bool EngineCore::HasWork() const {
+  return !events_.empty() || runner_->num_inside() > 0 || scheduler_.HasWork();
 }
 
 // ---- one step
 
 std::vector<Event> EngineCore::Step() {
-  std::vector<Event> events = std::exchange(pending_, {});
-  StartWaiting(events);
-  if (running_.empty()) return events;
-  const std::vector<PlannedRows> plan = Plan();
-  const StatusOr<std::span<const float>> computed = backend_.forward(MakeBatch(plan));
-  if (computed.ok()) {
-    AdvanceAll(plan, *computed, events);
+  FailExpired();
+  while (runner_->num_inside() < runner_->depth() && PlanNext()) {
+  }
+  if (runner_->num_inside() > 0) TakeResults(*runner_->Wait());
+  DropForgotten();
+  return std::exchange(events_, {});
+}
+
+void EngineCore::FailExpired() {
+  expired_.clear();
+  scheduler_.TakeExpired(backend_.clock->Now(), expired_);
+  for (const SequenceId id : expired_) {
+    Sequence& sequence = *sequences_[static_cast<size_t>(id.v)];
+    Fail(sequence, DeadlineExceeded("request: did not start within its start_deadline_ms, ",
+                                    *sequence.owner->request.start_deadline_ms));
+  }
+}
+
+// Plans one step and hands it over. False: nothing can run now.
+bool EngineCore::PlanNext() {
+  const int num_inside = runner_->num_inside();
+  StepJob& job = jobs_[next_job_];
+  const MonotonicTime start = backend_.clock->Now();
+  {
+    const NoWaitScope no_wait;
+    if (!scheduler_.Plan(start, num_inside, job.plan)) return false;
+    const auto run_of = [this](SequenceId id) {
+      return id.v < 0 ? nullptr : sequences_[static_cast<size_t>(id.v)]->run.get();
+    };
+    job.copy_runs.clear();
+    for (const PlannedCopy& copy : job.plan.copies) job.copy_runs.push_back(run_of(copy.sequence));
+    job.row_runs.clear();
+    for (const PlannedRows& rows : job.plan.rows) job.row_runs.push_back(run_of(rows.sequence));
+  }
+  job.plan_seconds = Seconds(backend_.clock->Now() - start);
+  if (num_inside > 0) ++(runner_->busy() ? stats_.plans_in_time : stats_.plans_late);
+  next_job_ ^= 1;
+  runner_->Submit(&job);
+  return true;
+}
+
+void EngineCore::TakeResults(StepJob& job) {
+  const NoWaitScope no_wait;
+  ++stats_.steps;
+  for (const int32_t copy : job.failed_copies) {
+    scheduler_.Forget(job.plan.copies[static_cast<size_t>(copy)]);
+  }
+  for (size_t i = 0; i < job.plan.rows.size(); ++i) {
+    TakeOutcome(job.plan.rows[i], job.outcomes[i]);
+  }
+  scheduler_.Learn(job.plan, job.seconds);
+  if (options_.num_step_times == 0) return;
+  const StepTimes times = {.plan_s = job.plan_seconds,
+                           .step_s = job.seconds,
+                           .rows = job.plan.num_rows,
+                           .num_sequences = static_cast<int32_t>(std::ssize(job.plan.rows))};
+  if (step_times_.size() < step_times_.capacity()) {
+    step_times_.push_back(times);
   } else {
-    for (const PlannedRows& rows : plan)
-      Fail(*running_[static_cast<size_t>(rows.sequence)], computed.status(), events);
+    step_times_[static_cast<size_t>(stats_.steps) % step_times_.size()] = times;
   }
-  std::erase_if(running_, [](const std::unique_ptr<Sequence>& s) { return s->ended; });
-  return events;
 }
 
-void EngineCore::AdvanceAll(const std::vector<PlannedRows>& plan, std::span<const float> logits,
-                            std::vector<Event>& events) {
-  for (const PlannedRows& rows : plan) {
-    Sequence& sequence = *running_[static_cast<size_t>(rows.sequence)];
-    const int64_t used = Advance(sequence, rows, logits, events);
-    logits = logits.subspan(static_cast<size_t>(used * backend_.vocab_size));
+void EngineCore::TakeOutcome(const PlannedRows& rows, RowsOutcome& outcome) {
+  Sequence& sequence = *sequences_[static_cast<size_t>(rows.sequence.v)];
+  const bool ok = outcome.status.ok() && !outcome.dropped;
+  if (!sequence.ended) {
+    for (int32_t i = 0; i < outcome.num_new; ++i) sequence.keys.Append(outcome.tokens[i]);
   }
-  CHECK(logits.empty());
+  stats_.drafts_verified += outcome.num_drafts;
+  stats_.drafts_accepted += std::max(0, outcome.num_new - 1);
+  scheduler_.Commit(rows, {.ok = ok,
+                           .snapshot_taken = outcome.snapshot_taken,
+                           .num_computed = outcome.num_computed,
+                           .num_tokens = outcome.num_tokens});
+  if (sequence.ended) return;  // cancelled, or stopped by a text, while this was in flight
+  if (!outcome.status.ok()) return Fail(sequence, outcome.status);
+  if (outcome.dropped) return;
+  std::move(outcome.prompt_logprobs.begin(), outcome.prompt_logprobs.end(),
+            std::back_inserter(sequence.prompt_logprobs));
+  if (!sequence.wants_prompt_logprobs() ||
+      std::ssize(sequence.prompt_logprobs) == sequence.owner->num_prompt() - 1) {
+    SendReady(sequence);
+  }
+  if (outcome.num_new > 0) return SendTokens(sequence, outcome);
+  const bool computed = outcome.num_computed >= sequence.owner->num_prompt();
+  if (computed && sequence.owner->max_output == 0) {
+    Finish(sequence, {.reason = FinishReason::kLength});
+  }
 }
 
-std::vector<PlannedRows> EngineCore::Plan() const {
-  std::vector<SequenceView> views;
-  for (const auto& s : running_) {
-    // All choices of such a request keep the pace of the first, whose Ready comes before them.
-    const bool scored = s->owner->request.prompt_logprobs.has_value();
-    views.push_back({.num_tokens = s->num_tokens(),
-                     .num_computed = s->num_computed,
-                     .max_rows = scored ? kMaxLogitsRows : 0});
-  }
-  return PlanStep(views, limits_.max_num_batched_tokens);
-}
-
-ForwardBatch EngineCore::MakeBatch(const std::vector<PlannedRows>& plan) const {
-  ForwardBatch batch;
-  for (const PlannedRows& rows : plan) {
-    Sequence& s = *running_[static_cast<size_t>(rows.sequence)];
-    const bool last = rows.end == s.num_tokens();
-    const bool prompt = s.wants_prompt_logprobs() && rows.begin < s.owner->num_prompt();
-    batch.segments.push_back({.kv = &s.kv->kv(),
-                              .tokens = s.tokens.data(),
-                              .begin = rows.begin,
-                              .end = rows.end,
-                              .logits_begin = prompt ? rows.begin
-                                              : last ? rows.end - 1
-                                                     : kNoPosition});
-  }
-  return batch;
-}
-
-int64_t EngineCore::Advance(Sequence& sequence, const PlannedRows& rows,
-                            std::span<const float> logits, std::vector<Event>& events) {
-  const auto row = [&](int64_t i) {
-    const auto vocab = static_cast<size_t>(backend_.vocab_size);
-    return logits.subspan(static_cast<size_t>(i) * vocab, vocab);
-  };
-  const bool last = rows.end == sequence.num_tokens();
-  const int32_t num_prompt = sequence.owner->num_prompt();
-  const bool prompt = sequence.wants_prompt_logprobs() && rows.begin < num_prompt;
-  sequence.num_computed = rows.end;
-  if (prompt) {
-    for (int32_t p = rows.begin; p < std::min(rows.end, num_prompt - 1) && !sequence.ended; ++p) {
-      if (const Status s = CheckFinite(row(p - rows.begin)); !s.ok()) {
-        Fail(sequence, Annotate(s, "prompt position ", p), events);
-        break;
-      }
-      RecordPromptLogprobs(sequence, p, row(p - rows.begin));
+// The new tokens, up to what ends the output.
+void EngineCore::SendTokens(Sequence& sequence, RowsOutcome& outcome) {
+  const AdmittedRequest& owner = *sequence.owner;
+  const Request& request = owner.request;
+  TokensEvent tokens{
+      .request = owner.id, .choice = sequence.choice, .first_idx = sequence.num_output};
+  std::optional<FinishEvent> finish;
+  for (int32_t i = 0; i < outcome.num_new && !finish; ++i) {
+    const int32_t id = outcome.tokens[i];
+    const bool stops_count = sequence.num_output >= request.sampling.min_tokens;
+    const bool ends = stops_count && owner.Ends(id);
+    const bool full = ++sequence.num_output == owner.max_output;
+    TextOutput::Piece piece;
+    if (!ends || request.include_stop) piece = sequence.text.Add(id, stops_count);
+    if (piece.stop_idx >= 0) {
+      finish = FinishEvent{.reason = FinishReason::kStop,
+                           .matched_stop = request.stop[static_cast<size_t>(piece.stop_idx)]};
+    } else if (ends || full) {
+      piece.text += sequence.text.Finish();
+      finish = FinishEvent{.reason = ends ? FinishReason::kStop : FinishReason::kLength};
+      if (ends) finish->matched_token_id = id;
+    }
+    tokens.ids.push_back(id);
+    tokens.text += piece.text;
+    if (static_cast<size_t>(i) < outcome.logprobs.size()) {
+      tokens.logprobs.push_back(std::move(outcome.logprobs[static_cast<size_t>(i)]));
     }
   }
-  const int64_t used = prompt ? rows.end - rows.begin : last ? 1 : 0;
-  if (last && !sequence.ended) SampleNext(sequence, row(used - 1), events);
-  return used;
+  events_.push_back(std::move(tokens));
+  if (finish) Finish(sequence, *std::move(finish));
 }
 
-void EngineCore::RecordPromptLogprobs(Sequence& sequence, int32_t position,
-                                      std::span<const float> row) {
-  sequence.prompt_logprobs.push_back(RawLogprobs(row,
-                                                 sequence.tokens[static_cast<size_t>(position) + 1],
-                                                 *sequence.owner->request.prompt_logprobs));
-}
-
-void EngineCore::SampleNext(Sequence& sequence, std::span<const float> row,
-                            std::vector<Event>& events) {
-  AdmittedRequest& owner = *sequence.owner;
-  SendReady(sequence, events);
-  if (owner.max_output == 0) {
-    return Finish(sequence, {.reason = FinishReason::kLength}, events);
-  }
-  auto sampled = sampler_.Sample(sequence.sampling, row, sequence.num_tokens());
-  if (!sampled.ok()) {
-    return Fail(sequence, Annotate(sampled.status(), "position ", sequence.num_tokens()), events);
-  }
-
-  const int32_t output_idx = sequence.sampling.num_output();
-  const bool stops_count = output_idx >= owner.request.sampling.min_tokens;
-  const bool ends = stops_count && owner.Ends(sampled->id);
-  const bool full = output_idx + 1 == owner.max_output;
-  sequence.tokens.push_back(sampled->id);
-  sequence.sampling.Accept(sampled->id);
-  TextOutput::Piece piece;
-  if (!ends || owner.request.include_stop) piece = sequence.text.Add(sampled->id, stops_count);
-  const bool stopped = piece.stop_idx >= 0;
-  if ((ends || full) && !stopped) piece.text += sequence.text.Finish();
-
-  TokensEvent tokens{.request = owner.id,
-                     .choice = sequence.choice,
-                     .first_idx = output_idx,
-                     .ids = {sampled->id},
-                     .text = std::move(piece.text)};
-  if (sampled->logprobs) tokens.logprobs.push_back(*std::move(sampled->logprobs));
-  events.push_back(std::move(tokens));
-  if (stopped) {
-    const auto& stop = owner.request.stop[static_cast<size_t>(piece.stop_idx)];
-    Finish(sequence, {.reason = FinishReason::kStop, .matched_stop = stop}, events);
-  } else if (ends) {
-    Finish(sequence, {.reason = FinishReason::kStop, .matched_token_id = sampled->id}, events);
-  } else if (full) {
-    Finish(sequence, {.reason = FinishReason::kLength}, events);
-  }
-}
-
-void EngineCore::SendReady(Sequence& sequence, std::vector<Event>& events) {
+void EngineCore::SendReady(Sequence& sequence) {
   AdmittedRequest& owner = *sequence.owner;
   if (std::exchange(owner.ready_sent, true)) return;
-  events.push_back(ReadyEvent{.request = owner.id,
-                              .seed = owner.seed,
-                              .prompt_tokens = owner.num_prompt(),
-                              .prompt_logprobs = std::move(sequence.prompt_logprobs)});
+  events_.push_back(ReadyEvent{.request = owner.id,
+                               .seed = owner.seed,
+                               .prompt_tokens = owner.num_prompt(),
+                               .cached_tokens = scheduler_.num_cached(sequence.id),
+                               .prompt_logprobs = std::move(sequence.prompt_logprobs)});
 }
 
-void EngineCore::Finish(Sequence& sequence, FinishEvent how, std::vector<Event>& events) {
+// ---- the end
+
+void EngineCore::Finish(Sequence& sequence, FinishEvent how) {
   how.request = sequence.owner->id;
   how.choice = sequence.choice;
-  events.push_back(std::move(how));
-  sequence.ended = true;
-  sequence.kv.reset();
+  events_.push_back(std::move(how));
+  Drop(sequence);
 }
 
-void EngineCore::Fail(Sequence& sequence, const Status& status, std::vector<Event>& events) {
-  events.push_back(FailureEvent{
+void EngineCore::Fail(Sequence& sequence, const Status& status) {
+  ++stats_.failures;
+  if (status.code() == StatusCode::kDataLoss) scheduler_.Distrust(sequence.id);
+  events_.push_back(FailureEvent{
       .request = sequence.owner->id, .choice = sequence.choice, .error = ToError(status)});
+  Drop(sequence);
+}
+
+// Its memory is free at once; the object stays while a plan in flight names it.
+void EngineCore::Drop(Sequence& sequence) {
   sequence.ended = true;
-  sequence.kv.reset();
+  sequence.run->stop.store(true, std::memory_order_relaxed);
+  scheduler_.Finish(sequence.id);
+  ending_.push_back(sequence.id);
+}
+
+void EngineCore::DropForgotten() {
+  std::erase_if(ending_, [this](SequenceId id) {
+    if (scheduler_.Exists(id)) return false;
+    sequences_[static_cast<size_t>(id.v)].reset();
+    return true;
+  });
+}
+
+// ---- instruments
+
+EngineStats EngineCore::stats() const {
+  EngineStats stats = stats_;
+  stats.scheduler = scheduler_.stats();
+  return stats;
+}
+
+std::vector<StepTimes> EngineCore::step_times() const {
+  std::vector<StepTimes> times = step_times_;
+  if (!times.empty() && times.size() == step_times_.capacity()) {
+    const auto newest = static_cast<int64_t>(static_cast<size_t>(stats_.steps) % times.size());
+    std::rotate(times.begin(), times.begin() + newest + 1, times.end());
+  }
+  return times;
+}
+
+void EngineCore::PreemptAll() {
+  for (const auto& sequence : sequences_) {
+    if (sequence != nullptr && !sequence->ended) scheduler_.RequestPreemption(sequence->id);
+  }
+}
+
+void EngineCore::ClearCache() {
+  while (runner_->num_inside() > 0) TakeResults(*runner_->Wait());
+  DropForgotten();
+  scheduler_.ClearCache();
 }
 
 }  // namespace deepinfer

@@ -1,99 +1,128 @@
 // engine/engine_core.h: the joint: one step = plan -> forward -> sample -> events.
 //
-// Small on purpose: who runs is engine/step_planner's business, the next token model/sampler's,
-// text engine/text_output's. A request's result depends on itself alone, so anything may share a
-// step with anything. KV pages for a choice's whole length are reserved when it starts, so a
-// running choice never lacks memory; choices start first come first served. Threads: the step loop
-// only.
+// Small on purpose: who runs is schedule/scheduler's business, what a plan does to bytes
+// engine/step_executor's, the next token model/sampler's, text engine/text_output's. A request's
+// result depends on itself alone, so anything may share a step with anything.
+// Asynchronous (the default): while a step runs on a thread of its own, this one makes the next
+// plan and turns the step before into events. Results are those of the synchronous mode.
+// Threads: the planning thread only.
 #pragma once
 
 #include <cstdint>
-#include <deque>
-#include <functional>
+#include <map>
 #include <memory>
-#include <span>
+#include <string>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/rng.h"
 #include "base/status.h"
-#include "cache/reserved_pages.h"
+#include "cache/kv_memory.h"
 #include "deepinfer/request.h"
 #include "engine/sequence.h"
-#include "engine/step_planner.h"
-#include "model/forward_batch.h"
-#include "model/sampler.h"
+#include "engine/step_executor.h"
+#include "engine/step_runner.h"
+#include "schedule/scheduler.h"
 #include "tokens/tokenizer.h"
 
 namespace deepinfer {
 
 // Prompt log-probabilities need every row's logits; this bounds them in one step.
 inline constexpr int32_t kMaxLogitsRows = 256;
-// One prompt token and one output token.
-inline constexpr int32_t kMinModelLen = 2;
 
-struct EngineLimits {
-  int32_t max_model_len = 0;           // prompt + output of a choice
-  int32_t max_num_seqs = 0;            // running choices
-  int32_t max_num_batched_tokens = 0;  // rows of a step
+struct EngineCoreOptions {
+  SchedulerOptions scheduler;
+  bool async = true;
+  int32_t num_step_times = 0;  // the newest ones kept for step_times()
 };
-// Errors: kInvalidArgument naming the option, the least value that works and what was found.
-Status CheckEngineLimits(const EngineLimits& limits);
-
-// Runs the pass and returns logits [rows that asked, V]; see Model::Forward. A failure ends the
-// choices that had rows in the pass, and nothing else.
-using ForwardFn = std::function<StatusOr<std::span<const float>>(const ForwardBatch&)>;
 
 // What the engine runs on. All pointers outlive it.
 struct EngineBackend {
   ForwardFn forward;
-  KvShape kv_shape;
-  ReservedPages* pages = nullptr;
+  KvMemory* memory = nullptr;
+  Drafter* drafter = nullptr;            // null: nothing is drafted
   const Tokenizer* tokenizer = nullptr;  // null: token ids only
-  Rng* rng = nullptr;                    // seeds of requests that have none
+  Rng* rng = nullptr;  // seeds of requests that have none, secret of the cache keys
+  Clock* clock = nullptr;
   int32_t vocab_size = 0;
   int32_t eos_id = 0;
+  Sha256Digest model_fingerprint = {};  // part of every cache key
+};
+
+struct EngineStats {
+  SchedulerStats scheduler;
+  int64_t steps = 0;
+  int64_t plans_in_time = 0;  // made while the step before was still running
+  int64_t plans_late = 0;     // made after it had ended, although there was something to plan
+  int64_t drafts_verified = 0, drafts_accepted = 0;
+  int64_t failures = 0;  // sequences that ended with an error
+};
+
+// One step, for `bench` and `verify`.
+struct StepTimes {
+  double plan_s = 0;  // planning, on the planning thread
+  double step_s = 0;  // copies, pass and sampling, on the executing thread
+  int32_t rows = 0, num_sequences = 0;
 };
 
 class EngineCore {
  public:
-  // Requires: CheckEngineLimits passed.
-  EngineCore(EngineBackend backend, const EngineLimits& limits);
+  // Requires: CheckSchedulerOptions passed; backend.memory has sizes that fit the options.
+  EngineCore(EngineBackend backend, const EngineCoreOptions& options);
+  ~EngineCore();  // waits for steps in flight
 
   // As Engine::Submit of deepinfer/engine.h.
   StatusOr<RequestId> Submit(Request request);
   void Cancel(RequestId request);
-  bool HasWork() const { return !waiting_.empty() || !running_.empty() || !pending_.empty(); }
+  bool HasWork() const;
   std::vector<Event> Step();
 
-  int32_t num_running() const { return static_cast<int32_t>(running_.size()); }
-  const EngineLimits& limits() const { return limits_; }
+  EngineStats stats() const;
+  // The newest options.num_step_times steps, oldest first.
+  std::vector<StepTimes> step_times() const;
+  const SchedulerOptions& options() const { return options_.scheduler; }
+  const Scheduler& scheduler() const { return scheduler_; }
+  // Preempts everything that runs, before the next step; for `verify` and tests.
+  void PreemptAll();
+  // Runs what is in flight and forgets every cached page and snapshot.
+  void ClearCache();
 
  private:
   Status CheckRequest(const Request& request) const;
   Status CheckLengths(const Request& request) const;
   int32_t MaxOutput(const Request& request) const;
-  void StartWaiting(std::vector<Event>& events);
-  std::vector<PlannedRows> Plan() const;
-  ForwardBatch MakeBatch(const std::vector<PlannedRows>& plan) const;
-  // Uses the logits of a pass.
-  void AdvanceAll(const std::vector<PlannedRows>& plan, std::span<const float> logits,
-                  std::vector<Event>& events);
-  // Uses the logits of one sequence's planned rows and returns how many rows those were.
-  int64_t Advance(Sequence& sequence, const PlannedRows& rows, std::span<const float> logits,
-                  std::vector<Event>& events);
-  void RecordPromptLogprobs(Sequence& sequence, int32_t position, std::span<const float> row);
-  void SampleNext(Sequence& sequence, std::span<const float> row, std::vector<Event>& events);
-  void SendReady(Sequence& sequence, std::vector<Event>& events);
-  void Finish(Sequence& sequence, FinishEvent how, std::vector<Event>& events);
-  void Fail(Sequence& sequence, const Status& status, std::vector<Event>& events);
+  PageKey RootOf(const Request& request);
+  int32_t TenantOf(const std::string& name);
+  StatusOr<std::unique_ptr<Sequence>> MakeSequence(const std::shared_ptr<AdmittedRequest>& owner,
+                                                   int32_t choice, const PageKey& root) const;
+
+  void FailExpired();
+  bool PlanNext();
+  void TakeResults(StepJob& job);
+  void TakeOutcome(const PlannedRows& rows, RowsOutcome& outcome);
+  void SendTokens(Sequence& sequence, RowsOutcome& outcome);
+  void SendReady(Sequence& sequence);
+  void Finish(Sequence& sequence, FinishEvent how);
+  void Fail(Sequence& sequence, const Status& status);
+  void Drop(Sequence& sequence);
+  void DropForgotten();
 
   const EngineBackend backend_;
-  const EngineLimits limits_;
-  Sampler sampler_;
+  const EngineCoreOptions options_;
+  Scheduler scheduler_;
+  StepExecutor executor_;
+  std::vector<std::unique_ptr<Sequence>> sequences_;  // by SequenceId; null: none
+  std::vector<SequenceId> ending_;                    // ended, not forgotten yet
+  std::map<std::string, int32_t> tenants_;
+  PageKey cache_root_;
   int64_t next_id_ = 1;
-  std::deque<std::unique_ptr<Sequence>> waiting_;
-  std::vector<std::unique_ptr<Sequence>> running_;  // in order of admission
-  std::vector<Event> pending_;                      // of Cancel, for the next Step
+  std::vector<Event> events_;  // for the next return of Step()
+  StepJob jobs_[2];
+  int next_job_ = 0;
+  std::vector<SequenceId> expired_;
+  EngineStats stats_;
+  std::vector<StepTimes> step_times_;   // ring
+  std::unique_ptr<StepRunner> runner_;  // last: its thread uses what is above
 };
 
 // The public form of a failure: unlisted codes become kInternal.

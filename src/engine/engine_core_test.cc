@@ -6,7 +6,7 @@
 #include <cmath>
 #include <limits>
 
-#include "engine/fake_engine_for_tests.h"
+#include "engine/testing/fake_engine.h"
 #include "tokens/small_tokenizer_for_tests.h"
 
 namespace deepinfer {
@@ -15,6 +15,7 @@ namespace {
 using testing::Answer;
 using testing::Answers;
 using testing::FakeEngine;
+using testing::FakeModel;
 using testing::FakeOptions;
 using testing::RunAll;
 
@@ -22,6 +23,16 @@ std::vector<int32_t> Prompt(int32_t length, int32_t salt = 0) {
   std::vector<int32_t> ids;
   for (int32_t i = 0; i < length; ++i) ids.push_back(2 + (i * 7 + salt) % 14);
   return ids;
+}
+
+struct Limits {
+  int32_t max_model_len, max_num_seqs, max_num_batched_tokens;
+};
+
+void SetLimits(FakeOptions& options, const Limits& limits) {
+  options.scheduler.max_model_len = limits.max_model_len;
+  options.scheduler.max_num_seqs = limits.max_num_seqs;
+  options.scheduler.max_num_batched_tokens = limits.max_num_batched_tokens;
 }
 
 RequestId Submit(FakeEngine& engine, Request request) {
@@ -105,7 +116,7 @@ TEST(EngineCore, AnyChunkSizeGivesTheSame) {
   std::optional<Answers> expected;
   for (const int32_t rows : {512, 1, 2, 3, 7, 64}) {
     FakeOptions options;
-    options.limits = {.max_model_len = 256, .max_num_seqs = 1, .max_num_batched_tokens = rows};
+    SetLimits(options, {.max_model_len = 256, .max_num_seqs = 1, .max_num_batched_tokens = rows});
     FakeEngine engine(options);
     const RequestId id = Submit(engine, request);
     Answers answers = RunAll(engine.core());
@@ -125,7 +136,7 @@ TEST(EngineCore, AnyChunkSizeGivesTheSame) {
 
 TEST(EngineCore, PromptLogprobsBoundTheRowsOfAPass) {
   FakeOptions options;
-  options.limits = {.max_model_len = 2000, .max_num_seqs = 8, .max_num_batched_tokens = 2048};
+  SetLimits(options, {.max_model_len = 2000, .max_num_seqs = 8, .max_num_batched_tokens = 2048});
   FakeEngine engine(options);
   Submit(engine, {.prompt_ids = Prompt(600), .max_tokens = 0, .prompt_logprobs = 0});
   RunAll(engine.core());
@@ -156,7 +167,7 @@ TEST(EngineCore, PromptLogprobsAreThoseOfTheSameTokensAsOutput) {
 
 TEST(EngineCore, ReadyWithPromptLogprobsComesBeforeTheTokensOfEveryChoice) {
   FakeOptions options;
-  options.limits = {.max_model_len = 2000, .max_num_seqs = 8, .max_num_batched_tokens = 2048};
+  SetLimits(options, {.max_model_len = 2000, .max_num_seqs = 8, .max_num_batched_tokens = 2048});
   FakeEngine engine(options);
   const RequestId id = Submit(
       engine, {.prompt_ids = Prompt(600), .max_tokens = 2, .num_choices = 3, .prompt_logprobs = 0});
@@ -168,7 +179,7 @@ TEST(EngineCore, ReadyWithPromptLogprobsComesBeforeTheTokensOfEveryChoice) {
 TEST(EngineCore, case_R11_PromptAndOutputNeverPassMaxModelLen) {
   constexpr int32_t kLimit = 100;
   FakeOptions options;
-  options.limits = {.max_model_len = kLimit, .max_num_seqs = 2, .max_num_batched_tokens = 64};
+  SetLimits(options, {.max_model_len = kLimit, .max_num_seqs = 2, .max_num_batched_tokens = 64});
   struct Try {
     int32_t prompt, max_tokens, expected;  // -1: what fits
   };
@@ -197,12 +208,14 @@ TEST(EngineCore, case_R11_PromptAndOutputNeverPassMaxModelLen) {
 }
 
 TEST(EngineCore, case_R24_AnySmallMaxModelLenWorksOrNamesTheLeast) {
-  EXPECT_EQ(MessageOf(CheckEngineLimits(
-                {.max_model_len = 1, .max_num_seqs = 1, .max_num_batched_tokens = 1})),
+  EXPECT_EQ(MessageOf(CheckSchedulerOptions({.max_num_seqs = 1,
+                                             .max_num_batched_tokens = 1,
+                                             .max_model_len = 1,
+                                             .replay = ReplayMode::kExact})),
             "max_model_len: found 1, expected at least 2 (one prompt token and one output token)");
   for (int32_t limit = 2; limit < 140; ++limit) {
     FakeOptions options;
-    options.limits = {.max_model_len = limit, .max_num_seqs = 1, .max_num_batched_tokens = 1};
+    SetLimits(options, {.max_model_len = limit, .max_num_seqs = 1, .max_num_batched_tokens = 1});
     FakeEngine engine(options);
     const RequestId id = Submit(engine, {.prompt_ids = Prompt((limit + 1) / 2)});
     EXPECT_EQ(static_cast<int32_t>(RunAll(engine.core()).Of(id).ids.size()), limit / 2);
@@ -210,8 +223,11 @@ TEST(EngineCore, case_R24_AnySmallMaxModelLenWorksOrNamesTheLeast) {
 }
 
 TEST(EngineCore, LimitsThatCannotWorkAreNamed) {
-  const auto error = [](const EngineLimits& limits) {
-    return MessageOf(CheckEngineLimits(limits));
+  const auto error = [](const Limits& limits) {
+    return MessageOf(CheckSchedulerOptions({.max_num_seqs = limits.max_num_seqs,
+                                            .max_num_batched_tokens = limits.max_num_batched_tokens,
+                                            .max_model_len = limits.max_model_len,
+                                            .replay = ReplayMode::kExact}));
   };
   EXPECT_EQ(error({10, 0, 10}), "max_num_seqs: found 0, expected at least 1");
   EXPECT_EQ(error({10, 8, 7}),
@@ -268,17 +284,17 @@ TEST(EngineCore, ChoicesWaitForPagesAndAllEnd) {
   Answers answers;
   while (engine.core().HasWork()) {
     answers.Take(engine.core().Step());
-    EXPECT_LE(engine.core().num_running(), 2);
+    EXPECT_LE(engine.core().stats().scheduler.num_running, 2);
   }
   for (const RequestId id : ids) EXPECT_EQ(answers.Of(id).ids.size(), 5u);
-  EXPECT_EQ(engine.pages().num_free(), 2);
+  EXPECT_EQ(engine.pages().num_available(), 2);
 }
 
 TEST(EngineCore, CancelAtAnyStepFreesEverythingAndEndsOnce) {
   for (int cancel_at = 0; cancel_at < 14; ++cancel_at) {
     FakeOptions options;
     options.num_pages = 4;
-    options.limits = {.max_model_len = 256, .max_num_seqs = 2, .max_num_batched_tokens = 30};
+    SetLimits(options, {.max_model_len = 256, .max_num_seqs = 2, .max_num_batched_tokens = 30});
     FakeEngine engine(options);
     const RequestId kept = Submit(engine, {.prompt_ids = Prompt(70), .max_tokens = 6, .seed = 1});
     const RequestId gone =
@@ -298,7 +314,7 @@ TEST(EngineCore, CancelAtAnyStepFreesEverythingAndEndsOnce) {
       const bool whole = answers.Of(gone, choice).ids.size() == 5;
       EXPECT_EQ(reason, whole ? FinishReason::kLength : FinishReason::kCancelled);
     }
-    EXPECT_EQ(engine.pages().num_free(), 4);
+    EXPECT_EQ(engine.pages().num_available(), 4);
   }
 }
 
@@ -316,7 +332,7 @@ TEST(EngineCore, ACancelledRequestThatWaitedHasOnlyItsFinish) {
 // ---- how an output ends
 
 // Always says the letters of `text`, then EOS.
-FakeEngine::LogitsFn Says(std::string text, size_t prompt_tokens) {
+FakeModel::LogitsFn Says(std::string text, size_t prompt_tokens) {
   return [text = std::move(text), prompt_tokens](std::span<const int32_t> tokens) {
     std::vector<float> row(kSmallVocabSize, 0.0f);
     const size_t at = tokens.size() - prompt_tokens;
@@ -339,7 +355,8 @@ class EngineCoreText : public ::testing::Test {
     options.vocab_size = kSmallVocabSize;
     options.tokenizer = tokenizer_.get();
     request.prompt_ids = {0, 70};
-    FakeEngine engine(options, Says(text, 2));
+    options.logits = Says(text, 2);
+    FakeEngine engine(options);
     const RequestId id = Submit(engine, std::move(request));
     Answers answers;
     while (engine.core().HasWork()) {
@@ -430,7 +447,9 @@ TEST(EngineCore, ABadRowEndsItsOwnRequestOnly) {
     if (tokens[0] == 15 && tokens.size() == 6) row[9] = std::nanf("");
     return row;
   };
-  FakeEngine engine({}, logits);
+  FakeOptions options;
+  options.logits = logits;
+  FakeEngine engine(options);
   const RequestId good = Submit(engine, {.prompt_ids = {2, 3, 4}, .max_tokens = 8, .seed = 1});
   const RequestId bad = Submit(engine, {.prompt_ids = {15, 3, 4}, .max_tokens = 8, .seed = 1});
   const RequestId scored = Submit(
@@ -445,15 +464,15 @@ TEST(EngineCore, ABadRowEndsItsOwnRequestOnly) {
   EXPECT_NE(answers.Of(bad).failure->message.find("position 6: logits: token 9"),
             std::string::npos);
   ASSERT_TRUE(answers.Of(scored).failure.has_value());
-  EXPECT_EQ(engine.pages().num_free(), engine.pages().num_pages());
+  EXPECT_EQ(engine.pages().num_held(), 0);
 }
 
 // A pass that cannot be computed takes the choices in it along; those that waited are served.
 TEST(EngineCore, AFailedPassEndsItsChoicesAndNothingElse) {
   FakeOptions options;
-  options.limits.max_num_seqs = 2;
+  options.scheduler.max_num_seqs = 2;
   FakeEngine engine(options);
-  engine.FailPass(3);
+  engine.model().FailPass(3);
   std::vector<RequestId> ids;
   for (int32_t i = 0; i < 3; ++i) {
     ids.push_back(Submit(engine, {.prompt_ids = Prompt(5, i), .max_tokens = 6, .seed = 1}));
@@ -468,7 +487,7 @@ TEST(EngineCore, AFailedPassEndsItsChoicesAndNothingElse) {
   }
   EXPECT_EQ(answers.Of(ids[2]).ids,
             Ids({}, {.prompt_ids = Prompt(5, 2), .max_tokens = 6, .seed = 1}));
-  EXPECT_EQ(engine.pages().num_free(), engine.pages().num_pages());
+  EXPECT_EQ(engine.pages().num_held(), 0);
 }
 
 }  // namespace

@@ -18,21 +18,41 @@ namespace {
 
 int64_t PagesFor(int64_t num_tokens) { return (num_tokens + kTokensPerPage - 1) / kTokensPerPage; }
 
-// Limits of the options with the checkpoint's own filled in.
-StatusOr<EngineLimits> MakeLimits(const EngineOptions& options, const ModelConfig& config) {
+constexpr int32_t kDefaultKeep = 140;
+constexpr int32_t kMaxBatchedTokens = 32'768;
+
+// The options with the checkpoint's own limits filled in.
+StatusOr<SchedulerOptions> MakeSchedulerOptions(const EngineOptions& options,
+                                                const ModelConfig& config) {
   const int64_t own =
       std::min<int64_t>(config.max_position_embeddings, std::numeric_limits<int32_t>::max() / 2);
   if (options.max_model_len > own) {
     return InvalidArgument("max_model_len: found ", options.max_model_len,
                            ", the model has positions for ", own, " tokens");
   }
-  const EngineLimits limits = {.max_model_len = options.max_model_len == 0
-                                                    ? static_cast<int32_t>(own)
-                                                    : options.max_model_len,
-                               .max_num_seqs = options.max_num_seqs,
-                               .max_num_batched_tokens = options.max_num_batched_tokens};
-  DI_RETURN_IF_ERROR(CheckEngineLimits(limits));
-  return limits;
+  if (options.max_num_batched_tokens > kMaxBatchedTokens) {
+    return InvalidArgument("max_num_batched_tokens: found ", options.max_num_batched_tokens,
+                           ", expected at most ", kMaxBatchedTokens);
+  }
+  DI_ASSIGN_OR_RETURN(const ReplayMode replay, ParseReplayMode(options.replay));
+  const KvShape shape = MakeKvShape(config);
+  SchedulerOptions made = {
+      .max_num_seqs = options.max_num_seqs,
+      .max_num_batched_tokens = options.max_num_batched_tokens,
+      .max_model_len =
+          options.max_model_len == 0 ? static_cast<int32_t>(own) : options.max_model_len,
+      .max_waiting = options.max_waiting,
+      .replay = replay,
+      .shape = {.window = config.sliding_window,
+                .verify_width = shape.verify_width,
+                .num_layers = config.num_hidden_layers,
+                .num_encoder_layers = config.FirstDecoderLayer(),
+                .keep = options.replay_keep != 0
+                            ? options.replay_keep
+                            : std::max(kDefaultKeep, config.sliding_window + shape.verify_width)},
+      .prefix_cache = options.prefix_cache};
+  DI_RETURN_IF_ERROR(CheckSchedulerOptions(made));
+  return made;
 }
 
 // Says what takes less memory where experts in memory do not fit.
@@ -97,26 +117,28 @@ StatusOr<std::unique_ptr<LoadedEngine>> LoadedEngine::Load(const EngineOptions& 
                                                              .progress = options.progress}));
   engine->load_times_.headers_s = Seconds(RealClock().Now() - start);
   const ModelConfig& config = engine->config();
-  DI_ASSIGN_OR_RETURN(engine->limits_, MakeLimits(options, config));
+  DI_ASSIGN_OR_RETURN(engine->scheduling_, MakeSchedulerOptions(options, config));
   DI_RETURN_IF_ERROR(engine->LoadTokens(disk, options));
   DI_RETURN_IF_ERROR(engine->LoadWeights(options, placement, disk, variant));
   DI_RETURN_IF_ERROR(engine->MakeModel(disk, variant));
-  DI_RETURN_IF_ERROR(engine->MakePages(options));
+  DI_RETURN_IF_ERROR(engine->MakeKvMemory(options));
   engine->info_ = {.model_directory = directory,
                    .vocab_size = config.vocab_size,
-                   .max_model_len = engine->limits_.max_model_len,
+                   .max_model_len = engine->scheduling_.max_model_len,
                    .has_tokenizer = engine->tokenizer_ != nullptr,
                    .random_weights = disk.IsFile(directory + "/generator.json")};
   Model* const model = engine->model_.get();
   engine->core_ = std::make_unique<EngineCore>(
       EngineBackend{.forward = [model](const ForwardBatch& batch) { return model->Forward(batch); },
-                    .kv_shape = model->kv_shape(),
-                    .pages = engine->pages_.get(),
+                    .memory = engine->kv_memory_.get(),
                     .tokenizer = engine->tokenizer_.get(),
                     .rng = &rng,
+                    .clock = &RealClock(),
                     .vocab_size = config.vocab_size,
                     .eos_id = config.eos_token_id},
-      engine->limits_);
+      EngineCoreOptions{.scheduler = engine->scheduling_,
+                        .async = options.async,
+                        .num_step_times = options.num_step_times});
   engine->load_times_.total_s = Seconds(RealClock().Now() - start);
   LogInfo(ToText(engine->load_times_));
   return engine;
@@ -178,26 +200,43 @@ Status LoadedEngine::MakeModel(Disk& disk, VariantId variant) {
   return OkStatus();
 }
 
-Status LoadedEngine::MakePages(const EngineOptions& options) {
+Status LoadedEngine::MakeKvMemory(const EngineOptions& options) {
   const KvShape& shape = model_->kv_shape();
   const int64_t page_bytes = shape.layout.page_bytes;
   const int64_t bytes =
       options.kv_cache_bytes != 0
           ? options.kv_cache_bytes
-          : DefaultKvCacheBytes(page_bytes, limits_.max_model_len, limits_.max_num_seqs);
+          : DefaultKvCacheBytes(page_bytes, scheduling_.max_model_len, scheduling_.max_num_seqs);
   if (bytes < page_bytes) {
     return InvalidArgument("kv_cache_bytes: found ", bytes, ", expected at least one page of ",
                            kTokensPerPage, " tokens, ", page_bytes);
   }
-  const int64_t num_pages =
-      std::min<int64_t>(bytes / page_bytes, std::numeric_limits<int32_t>::max());
-  LogInfo("memory: weights ", BytesText(static_cast<double>(placed_->memory_bytes())), " of ",
-          BytesText(static_cast<double>(checkpoint_->census().total.num_bytes)),
-          " stored, KV pages ", BytesText(static_cast<double>(num_pages * page_bytes)), " (",
-          num_pages * kTokensPerPage, " tokens), window state ",
-          BytesText(static_cast<double>(shape.num_rings * shape.RingBytes())),
-          " a sequence, at most ", limits_.max_num_seqs);
-  pages_ = std::make_unique<ReservedPages>(page_bytes, static_cast<int32_t>(num_pages));
+  const auto pages_in = [page_bytes](int64_t memory) {
+    return static_cast<int32_t>(
+        std::min<int64_t>(memory / page_bytes, std::numeric_limits<int32_t>::max() / 2));
+  };
+  const int32_t num_seqs = scheduling_.max_num_seqs;
+  const bool exact = scheduling_.replay == ReplayMode::kExact;
+  const KvMemorySizes sizes = {
+      .num_pages = pages_in(bytes),
+      .num_states = num_seqs,
+      .num_host_pages =
+          pages_in(options.host_cache_bytes >= 0 ? options.host_cache_bytes : bytes / 4),
+      .num_saves = num_seqs / 4 + 1,
+      .num_slots = !options.prefix_cache    ? 0
+                   : options.swa_slots >= 0 ? options.swa_slots
+                                            : 4 * num_seqs,
+      .num_snapshot_rings = exact ? shape.num_rings : scheduling_.shape.num_encoder_layers};
+  const auto text = [](int64_t num_bytes) { return BytesText(static_cast<double>(num_bytes)); };
+  LogInfo("memory: weights ", text(placed_->memory_bytes()), " of ",
+          text(checkpoint_->census().total.num_bytes), " stored, KV pages ",
+          text(sizes.num_pages * page_bytes), " (", int64_t{sizes.num_pages} * kTokensPerPage,
+          " tokens) and ", text(sizes.num_host_pages * page_bytes), " of copies, window state ",
+          text(num_seqs * StateBytes(shape)), " for ", num_seqs, " sequences, ",
+          text(sizes.num_saves * StateBytes(shape)), " for preempted ones, ",
+          text(sizes.num_slots * SnapshotBytes(shape, sizes.num_snapshot_rings)), " for ",
+          sizes.num_slots, " prefix hits");
+  DI_ASSIGN_OR_RETURN(kv_memory_, KvMemory::Create(shape, sizes));
   return OkStatus();
 }
 

@@ -14,7 +14,7 @@
 #include "base/rng.h"
 #include "base/status.h"
 #include "base/thread_pool.h"
-#include "cache/reserved_pages.h"
+#include "cache/kv_memory.h"
 #include "deepinfer/engine.h"
 #include "engine/engine_core.h"
 #include "model/checkpoint.h"
@@ -52,7 +52,7 @@ class LoadedEngine {
   const EngineInfo& info() const { return info_; }
   const ModelConfig& config() const { return checkpoint_->config(); }
   const Tokenizer* tokenizer() const { return tokenizer_.get(); }  // null: the checkpoint has none
-  const ReservedPages& pages() const { return *pages_; }
+  const KvMemory& kv_memory() const { return *kv_memory_; }
   const LoadTimes& load_times() const { return load_times_; }
   const Checkpoint& checkpoint() const { return *checkpoint_; }
   const PackedWeights* packed_weights() const { return packed_.get(); }  // null for the oracle
@@ -73,11 +73,11 @@ class LoadedEngine {
   Status LoadWeights(const EngineOptions& options, PlacementOptions placement, Disk& disk,
                      VariantId variant);
   Status MakeModel(Disk& disk, VariantId variant);
-  Status MakePages(const EngineOptions& options);
+  Status MakeKvMemory(const EngineOptions& options);
   Status NeedTokenizer() const;
 
   EngineInfo info_;
-  EngineLimits limits_;
+  SchedulerOptions scheduling_;
   LoadTimes load_times_;
   std::unique_ptr<ThreadPool> threads_;
   std::unique_ptr<Checkpoint> checkpoint_;
@@ -86,7 +86,7 @@ class LoadedEngine {
   std::unique_ptr<Tokenizer> tokenizer_;
   std::optional<StatusOr<PromptTexts>> prompt_texts_;  // with a tokenizer; an error: why no chat
   std::unique_ptr<Model> model_;
-  std::unique_ptr<ReservedPages> pages_;
+  std::unique_ptr<KvMemory> kv_memory_;
   std::unique_ptr<EngineCore> core_;
 };
 

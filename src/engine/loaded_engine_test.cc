@@ -7,7 +7,7 @@
 #include <cmath>
 
 #include "base/simulated_disk.h"
-#include "engine/fake_engine_for_tests.h"
+#include "engine/testing/fake_engine.h"
 #include "model/synthetic_checkpoint.h"
 #include "tokens/conversation_json.h"
 
@@ -42,6 +42,7 @@ std::unique_ptr<LoadedEngine> Load(EngineOptions options = {}) {
   options.model = kDir;
   options.kv_cache_bytes = 4 << 20;
   options.num_threads = 1;
+  options.replay = "exact";
   auto engine = LoadedEngine::Load(options, TinyDisk(), RealRng());
   EXPECT_TRUE(engine.ok()) << engine.status();
   return engine.ok() ? *std::move(engine) : nullptr;
@@ -90,7 +91,7 @@ TEST(LoadedEngine, ABatchGivesWhatEachRequestGivesAlone) {
                 alone.Of(id).logprobs[t].token.logprob);
     }
   }
-  EXPECT_EQ(engine->pages().num_free(), engine->pages().num_pages());
+  EXPECT_EQ(engine->core().scheduler().pages().num_held(), 0);
 }
 
 TEST(LoadedEngine, AnyChunkSizeGivesTheSame) {
@@ -160,7 +161,7 @@ TEST(LoadedEngine, AnExpertThatCannotBeReadEndsItsRequestsOnly) {
   const std::string& message = answers.Of(id).failure->message;
   EXPECT_TRUE(message.starts_with("experts of block ")) << message;
   EXPECT_TRUE(message.ends_with(": " + path + ": cannot read: Input/output error")) << message;
-  EXPECT_EQ(engine->pages().num_free(), engine->pages().num_pages());
+  EXPECT_EQ(engine->core().scheduler().pages().num_held(), 0);
   EXPECT_EQ(Answer(*engine), expected);
 }
 

@@ -1,5 +1,5 @@
-// engine/sequence.h: one stream of tokens being generated, and the request it belongs to. Private
-// to engine/.
+// engine/sequence.h: one stream of tokens being generated, and the request it belongs to, as the
+// planning thread sees them. Private to engine/.
 #pragma once
 
 #include <algorithm>
@@ -7,10 +7,11 @@
 #include <memory>
 #include <vector>
 
-#include "cache/reserved_pages.h"
+#include "cache/page_key.h"
 #include "deepinfer/request.h"
+#include "engine/sequence_run.h"
 #include "engine/text_output.h"
-#include "model/sampler.h"
+#include "schedule/step_plan.h"
 
 namespace deepinfer {
 
@@ -27,23 +28,20 @@ struct AdmittedRequest {
     return std::find(end_ids.begin(), end_ids.end(), token) != end_ids.end();
   }
   int32_t num_prompt() const { return static_cast<int32_t>(request.prompt_ids.size()); }
-  // Positions whose KV is ever computed: the last output token is not fed back.
-  int32_t max_rows() const { return num_prompt() + std::max(0, max_output - 1); }
 };
 
-// One choice of a request. KV pages are held from admission to the end.
+// One choice of a request. Kept until the scheduler has forgotten it.
 struct Sequence {
   std::shared_ptr<AdmittedRequest> owner;
   int32_t choice = 0;
-  std::vector<int32_t> tokens;  // prompt, then output
-  int32_t num_computed = 0;     // tokens whose KV is present
-  SequenceSampling sampling;
+  SequenceId id;
+  PageKeyChain keys;                 // of all known tokens
+  std::unique_ptr<SequenceRun> run;  // the executing thread's
   TextOutput text;
-  std::unique_ptr<ReservedKv> kv;  // null while waiting
-  std::vector<PositionLogprobs> prompt_logprobs;
-  bool ended = false;
+  std::vector<PositionLogprobs> prompt_logprobs;  // so far
+  int32_t num_output = 0;                         // tokens sent
+  bool ended = false;                             // its last event was sent
 
-  int32_t num_tokens() const { return static_cast<int32_t>(tokens.size()); }
   // Only the first choice computes them; the others have the same prompt.
   bool wants_prompt_logprobs() const {
     return choice == 0 && owner->request.prompt_logprobs.has_value();

@@ -1,0 +1,61 @@
+// engine/sequence_run.h: what executing steps needs of one sequence. Private to engine/.
+//
+// Made by the planning thread, then touched by the executing thread only, until the scheduler has
+// forgotten the sequence; `stop` alone is shared.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "base/status.h"
+#include "cache/sequence_kv.h"
+#include "model/sampler.h"
+
+namespace deepinfer {
+
+inline constexpr int32_t kMaxDrafts = 7;
+
+struct SequenceRun {
+  SequenceRun(std::span<const int32_t> prompt, int32_t max_output_tokens, std::vector<int32_t> ends,
+              SequenceSampling sampling_state)
+      : tokens(prompt.begin(), prompt.end()),
+        num_prompt(static_cast<int32_t>(prompt.size())),
+        max_output(max_output_tokens),
+        end_ids(std::move(ends)),
+        sampling(std::move(sampling_state)),
+        num_tokens(num_prompt) {
+    tokens.resize(prompt.size() + static_cast<size_t>(max_output) + kMaxDrafts);
+  }
+
+  // Prompt, output, then the drafts being verified. Never grows, so that it may be read while it is
+  // written further on.
+  std::vector<int32_t> tokens;
+  const int32_t num_prompt;
+  const int32_t max_output;                // 0: the prompt is only computed
+  const std::vector<int32_t> end_ids;      // tokens that end the output, once min_tokens are there
+  std::optional<int32_t> prompt_logprobs;  // top n; of every prompt token
+  SequenceSampling sampling;
+
+  int32_t num_tokens;        // known
+  int32_t num_computed = 0;  // positions whose KV is present
+  int32_t num_scored = 0;    // prompt positions whose log-probabilities were given
+  int32_t num_drafts = 0;    // tokens[num_tokens ... num_tokens + num_drafts) are guesses
+  bool ended = false;        // by EOS, a stop id, length or a failure: no more rows
+  Status failure;            // why
+  std::optional<SequenceKv> kv;
+  int32_t state = -1;
+
+  // Set by the planning thread when the sequence ends for another reason; rows that are still
+  // planned are dropped.
+  std::atomic<bool> stop{false};
+
+  bool Ends(int32_t token) const {
+    return std::find(end_ids.begin(), end_ids.end(), token) != end_ids.end();
+  }
+};
+
+}  // namespace deepinfer

@@ -1,0 +1,69 @@
+// engine/step_executor.h: runs one plan: copies, one forward pass over all rows, sampling and
+// verification, sealing of snapshots.
+//
+// Lengths and ids that the plan could not know when it was made (a step was in flight) are taken
+// from the sequences' own state here, so a plan says what may run and this says what does.
+// Verification: the token at each position is sampled from the model's own logits, whatever was
+// drafted; a draft is accepted if it is that token. Source: serving.md 14 (Gumbel coupling).
+// Threads: the executing thread only. Allocates nothing once it has met its largest step, except
+// for log-probabilities that somebody asked for and for failures.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/status.h"
+#include "cache/kv_memory.h"
+#include "engine/step_job.h"
+#include "model/forward_batch.h"
+#include "model/sampler.h"
+
+namespace deepinfer {
+
+// Runs the pass and returns logits [rows that asked, V]; see Model::Forward. A failure ends the
+// sequences that had rows in the pass, and nothing else.
+using ForwardFn = std::function<StatusOr<std::span<const float>>(const ForwardBatch&)>;
+
+// Guesses what comes next. Called after a sequence's newest token was sampled; writes up to `most`
+// tokens to run.tokens[run.num_tokens ...] and returns how many.
+class Drafter {
+ public:
+  virtual ~Drafter() = default;
+  virtual int32_t Draft(SequenceRun& run, int32_t most) = 0;
+};
+
+struct ExecutorBackend {
+  ForwardFn forward;
+  KvMemory* memory = nullptr;
+  Drafter* drafter = nullptr;  // null: nothing is drafted
+  const Clock* clock = nullptr;
+  int32_t vocab_size = 0;
+};
+
+class StepExecutor {
+ public:
+  explicit StepExecutor(ExecutorBackend backend) : backend_(std::move(backend)) {}
+
+  void Run(StepJob& job);
+
+ private:
+  void RunCopies(StepJob& job);
+  Status RunCopy(const StepPlan& plan, const PlannedCopy& copy, SequenceRun* run);
+  void MakeBatch(StepJob& job);
+  ForwardSegment MakeSegment(const PlannedRows& rows, SequenceRun& run);
+  void Advance(const PlannedRows& rows, const ForwardSegment& segment, SequenceRun& run,
+               RowsOutcome& outcome, std::span<const float>& logits);
+  void ScorePrompt(const ForwardSegment& segment, SequenceRun& run, RowsOutcome& outcome,
+                   std::span<const float> logits);
+  void SampleAndVerify(SequenceRun& run, RowsOutcome& outcome, std::span<const float> logits);
+  static void Fail(SequenceRun& run, RowsOutcome& outcome, const Status& status);
+
+  const ExecutorBackend backend_;
+  Sampler sampler_;
+  ForwardBatch batch_;               // segments of rows that run
+  std::vector<int32_t> batch_rows_;  // index of plan.rows, one a segment
+};
+
+}  // namespace deepinfer
