@@ -117,28 +117,22 @@ StatusOr<std::unique_ptr<LoadedEngine>> LoadedEngine::Load(const EngineOptions& 
                                                              .progress = options.progress}));
   engine->load_times_.headers_s = Seconds(RealClock().Now() - start);
   const ModelConfig& config = engine->config();
-  DI_ASSIGN_OR_RETURN(engine->scheduling_, MakeSchedulerOptions(options, config));
+  DI_ASSIGN_OR_RETURN(engine->core_options_.scheduler, MakeSchedulerOptions(options, config));
+  engine->core_options_.async = options.async;
+  engine->core_options_.num_step_times = options.num_step_times;
+  engine->variant_ = variant;
+  engine->rng_ = &rng;
   DI_RETURN_IF_ERROR(engine->LoadTokens(disk, options));
   DI_RETURN_IF_ERROR(engine->LoadWeights(options, placement, disk, variant));
-  DI_RETURN_IF_ERROR(engine->MakeModel(disk, variant));
-  DI_RETURN_IF_ERROR(engine->MakeKvMemory(options));
+  DI_RETURN_IF_ERROR(engine->LoadTokenClasses(disk));
+  DI_RETURN_IF_ERROR(engine->PlanKvMemory(options));
+  DI_ASSIGN_OR_RETURN(engine->instance_,
+                      engine->NewInstance(engine->core_options_, engine->kv_sizes_));
   engine->info_ = {.model_directory = directory,
                    .vocab_size = config.vocab_size,
-                   .max_model_len = engine->scheduling_.max_model_len,
+                   .max_model_len = engine->core_options_.scheduler.max_model_len,
                    .has_tokenizer = engine->tokenizer_ != nullptr,
                    .random_weights = disk.IsFile(directory + "/generator.json")};
-  Model* const model = engine->model_.get();
-  engine->core_ = std::make_unique<EngineCore>(
-      EngineBackend{.forward = [model](const ForwardBatch& batch) { return model->Forward(batch); },
-                    .memory = engine->kv_memory_.get(),
-                    .tokenizer = engine->tokenizer_.get(),
-                    .rng = &rng,
-                    .clock = &RealClock(),
-                    .vocab_size = config.vocab_size,
-                    .eos_id = config.eos_token_id},
-      EngineCoreOptions{.scheduler = engine->scheduling_,
-                        .async = options.async,
-                        .num_step_times = options.num_step_times});
   engine->load_times_.total_s = Seconds(RealClock().Now() - start);
   LogInfo(ToText(engine->load_times_));
   return engine;
@@ -183,30 +177,38 @@ Status LoadedEngine::LoadWeights(const EngineOptions& options, PlacementOptions 
   return OkStatus();
 }
 
-Status LoadedEngine::MakeModel(Disk& disk, VariantId variant) {
-  std::vector<int32_t> classes;
-  if (!config().engram_layer_ids.empty()) {
-    DI_ASSIGN_OR_RETURN(classes,
-                        LoadEngramClasses(disk, checkpoint_->directory(), tokenizer_.get(),
-                                          {.vocab_size = config().vocab_size,
-                                           .num_classes = config().engram_compressed_vocab_size,
-                                           .pad_id = config().engram_pad_token_id}));
-  }
-  model_ = std::make_unique<Model>(
-      config(), placed_->weights(), std::move(classes),
-      ModelOptions{.backend = {.variant = variant, .threads = threads_.get()},
-                   .engram_source = placed_->engram_source(),
-                   .expert_source = placed_->expert_source()});
+Status LoadedEngine::LoadTokenClasses(Disk& disk) {
+  if (config().engram_layer_ids.empty()) return OkStatus();
+  DI_ASSIGN_OR_RETURN(token_classes_,
+                      LoadEngramClasses(disk, checkpoint_->directory(), tokenizer_.get(),
+                                        {.vocab_size = config().vocab_size,
+                                         .num_classes = config().engram_compressed_vocab_size,
+                                         .pad_id = config().engram_pad_token_id}));
   return OkStatus();
 }
 
-Status LoadedEngine::MakeKvMemory(const EngineOptions& options) {
-  const KvShape& shape = model_->kv_shape();
+StatusOr<std::unique_ptr<EngineInstance>> LoadedEngine::NewInstance(
+    const EngineCoreOptions& options, const KvMemorySizes& sizes, ThreadPool* threads) {
+  return EngineInstance::Create({.config = &config(),
+                                 .weights = &placed_->weights(),
+                                 .token_classes = &token_classes_,
+                                 .engram_source = placed_->engram_source(),
+                                 .expert_source = placed_->expert_source(),
+                                 .tokenizer = tokenizer_.get(),
+                                 .threads = threads != nullptr ? threads : threads_.get(),
+                                 .variant = variant_,
+                                 .rng = rng_},
+                                options, sizes);
+}
+
+Status LoadedEngine::PlanKvMemory(const EngineOptions& options) {
+  const KvShape shape = MakeKvShape(config());
+  const SchedulerOptions& scheduling = core_options_.scheduler;
   const int64_t page_bytes = shape.layout.page_bytes;
   const int64_t bytes =
       options.kv_cache_bytes != 0
           ? options.kv_cache_bytes
-          : DefaultKvCacheBytes(page_bytes, scheduling_.max_model_len, scheduling_.max_num_seqs);
+          : DefaultKvCacheBytes(page_bytes, scheduling.max_model_len, scheduling.max_num_seqs);
   if (bytes < page_bytes) {
     return InvalidArgument("kv_cache_bytes: found ", bytes, ", expected at least one page of ",
                            kTokensPerPage, " tokens, ", page_bytes);
@@ -215,9 +217,9 @@ Status LoadedEngine::MakeKvMemory(const EngineOptions& options) {
     return static_cast<int32_t>(
         std::min<int64_t>(memory / page_bytes, std::numeric_limits<int32_t>::max() / 2));
   };
-  const int32_t num_seqs = scheduling_.max_num_seqs;
-  const bool exact = scheduling_.replay == ReplayMode::kExact;
-  const KvMemorySizes sizes = {
+  const int32_t num_seqs = scheduling.max_num_seqs;
+  const bool exact = scheduling.replay == ReplayMode::kExact;
+  kv_sizes_ = {
       .num_pages = pages_in(bytes),
       .num_states = num_seqs,
       .num_host_pages =
@@ -226,17 +228,16 @@ Status LoadedEngine::MakeKvMemory(const EngineOptions& options) {
       .num_slots = !options.prefix_cache    ? 0
                    : options.swa_slots >= 0 ? options.swa_slots
                                             : 4 * num_seqs,
-      .num_snapshot_rings = exact ? shape.num_rings : scheduling_.shape.num_encoder_layers};
+      .num_snapshot_rings = exact ? shape.num_rings : scheduling.shape.num_encoder_layers};
   const auto text = [](int64_t num_bytes) { return BytesText(static_cast<double>(num_bytes)); };
   LogInfo("memory: weights ", text(placed_->memory_bytes()), " of ",
           text(checkpoint_->census().total.num_bytes), " stored, KV pages ",
-          text(sizes.num_pages * page_bytes), " (", int64_t{sizes.num_pages} * kTokensPerPage,
-          " tokens) and ", text(sizes.num_host_pages * page_bytes), " of copies, window state ",
+          text(kv_sizes_.num_pages * page_bytes), " (", int64_t{kv_sizes_.num_pages} * kTokensPerPage,
+          " tokens) and ", text(kv_sizes_.num_host_pages * page_bytes), " of copies, window state ",
           text(num_seqs * StateBytes(shape)), " for ", num_seqs, " sequences, ",
-          text(sizes.num_saves * StateBytes(shape)), " for preempted ones, ",
-          text(sizes.num_slots * SnapshotBytes(shape, sizes.num_snapshot_rings)), " for ",
-          sizes.num_slots, " prefix hits");
-  DI_ASSIGN_OR_RETURN(kv_memory_, KvMemory::Create(shape, sizes));
+          text(kv_sizes_.num_saves * StateBytes(shape)), " for preempted ones, ",
+          text(kv_sizes_.num_slots * SnapshotBytes(shape, kv_sizes_.num_snapshot_rings)), " for ",
+          kv_sizes_.num_slots, " prefix hits");
   return OkStatus();
 }
 

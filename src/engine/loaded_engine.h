@@ -17,6 +17,7 @@
 #include "cache/kv_memory.h"
 #include "deepinfer/engine.h"
 #include "engine/engine_core.h"
+#include "engine/engine_instance.h"
 #include "model/checkpoint.h"
 #include "model/model.h"
 #include "model/packed_weights.h"
@@ -52,11 +53,20 @@ class LoadedEngine {
   const EngineInfo& info() const { return info_; }
   const ModelConfig& config() const { return checkpoint_->config(); }
   const Tokenizer* tokenizer() const { return tokenizer_.get(); }  // null: the checkpoint has none
-  const KvMemory& kv_memory() const { return *kv_memory_; }
+  const KvMemory& kv_memory() const { return instance_->kv_memory(); }
   const LoadTimes& load_times() const { return load_times_; }
   const Checkpoint& checkpoint() const { return *checkpoint_; }
   const PackedWeights* packed_weights() const { return packed_.get(); }  // null for the oracle
-  EngineCore& core() { return *core_; }
+  EngineCore& core() { return instance_->core(); }
+  Model& model() { return instance_->model(); }
+  const EngineCoreOptions& core_options() const { return core_options_; }
+  const KvMemorySizes& kv_sizes() const { return kv_sizes_; }
+  // Another engine over the same weights, beside the one in core(). threads: null for this
+  // engine's own. The instances take turns, and this object outlives them.
+  // Errors: as EngineInstance::Create.
+  StatusOr<std::unique_ptr<EngineInstance>> NewInstance(const EngineCoreOptions& options,
+                                                        const KvMemorySizes& sizes,
+                                                        ThreadPool* threads = nullptr);
 
   const PlacedWeights& placed_weights() const { return *placed_; }
 
@@ -72,12 +82,15 @@ class LoadedEngine {
   Status LoadTokens(Disk& disk, const EngineOptions& options);
   Status LoadWeights(const EngineOptions& options, PlacementOptions placement, Disk& disk,
                      VariantId variant);
-  Status MakeModel(Disk& disk, VariantId variant);
-  Status MakeKvMemory(const EngineOptions& options);
+  Status LoadTokenClasses(Disk& disk);
+  Status PlanKvMemory(const EngineOptions& options);
   Status NeedTokenizer() const;
 
   EngineInfo info_;
-  SchedulerOptions scheduling_;
+  EngineCoreOptions core_options_;
+  KvMemorySizes kv_sizes_;
+  VariantId variant_ = kRefVariant;
+  Rng* rng_ = nullptr;
   LoadTimes load_times_;
   std::unique_ptr<ThreadPool> threads_;
   std::unique_ptr<Checkpoint> checkpoint_;
@@ -85,9 +98,8 @@ class LoadedEngine {
   std::unique_ptr<PlacedWeights> placed_;
   std::unique_ptr<Tokenizer> tokenizer_;
   std::optional<StatusOr<PromptTexts>> prompt_texts_;  // with a tokenizer; an error: why no chat
-  std::unique_ptr<Model> model_;
-  std::unique_ptr<KvMemory> kv_memory_;
-  std::unique_ptr<EngineCore> core_;
+  std::vector<int32_t> token_classes_;
+  std::unique_ptr<EngineInstance> instance_;
 };
 
 // Bytes of KV cache when nobody says: what `num_sequences` sequences of `num_tokens` need, at most

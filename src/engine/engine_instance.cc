@@ -1,0 +1,29 @@
+#include "engine/engine_instance.h"
+
+namespace deepinfer {
+
+StatusOr<std::unique_ptr<EngineInstance>> EngineInstance::Create(const InstanceParts& parts,
+                                                                 const EngineCoreOptions& options,
+                                                                 const KvMemorySizes& sizes) {
+  auto instance = std::unique_ptr<EngineInstance>(new EngineInstance());
+  instance->model_ = std::make_unique<Model>(
+      *parts.config, *parts.weights, *parts.token_classes,
+      ModelOptions{.backend = {.variant = parts.variant, .threads = parts.threads},
+                   .engram_source = parts.engram_source,
+                   .expert_source = parts.expert_source});
+  Model* const model = instance->model_.get();
+  DI_ASSIGN_OR_RETURN(instance->memory_, KvMemory::Create(model->kv_shape(), sizes));
+  instance->core_ = std::make_unique<EngineCore>(
+      EngineBackend{.forward = [model](const ForwardBatch& batch) { return model->Forward(batch); },
+                    .memory = instance->memory_.get(),
+                    .tokenizer = parts.tokenizer,
+                    .rng = parts.rng,
+                    .clock = &RealClock(),
+                    .vocab_size = parts.config->vocab_size,
+                    .eos_id = parts.config->eos_token_id,
+                    .model_fingerprint = parts.fingerprint},
+      options);
+  return instance;
+}
+
+}  // namespace deepinfer
