@@ -17,6 +17,7 @@ class FunctionRef<Result(Args...)> {
  public:
   template <typename Callable>
     requires(!std::is_same_v<std::remove_cvref_t<Callable>, FunctionRef> &&
+             std::is_object_v<std::remove_reference_t<Callable>> &&
              std::is_invocable_r_v<Result, Callable&, Args...>)
   FunctionRef(Callable&& callable)  // NOLINT: implicit, as arguments are lambdas
       : object_(const_cast<void*>(static_cast<const void*>(std::addressof(callable)))),

@@ -1,5 +1,7 @@
 #include "kernels/backend.h"
 
+#include <span>
+
 namespace deepinfer {
 namespace {
 
@@ -8,23 +10,33 @@ struct Variant {
   VariantId parent;
 };
 
-std::vector<Variant>& Variants() {
-  static std::vector<Variant> variants = {
-      {"ref", -1}, {"avx2", kRefVariant}, {"avx512", kAvx2Variant}, {"amx", kAvx512Variant}};
-  return variants;
+// Looked at by every op, so it lies in no heap.
+struct Registry {
+  std::array<Variant, kMaxVariants> variants = {
+      {{"ref", -1}, {"avx2", kRefVariant}, {"avx512", kAvx2Variant}, {"amx", kAvx512Variant}}};
+  size_t count = 4;
+};
+
+Registry& TheRegistry() {
+  static Registry registry;
+  return registry;
+}
+
+std::span<const Variant> Variants() {
+  return std::span(TheRegistry().variants).first(TheRegistry().count);
 }
 
 }  // namespace
 
 VariantId RegisterVariant(std::string_view name, VariantId parent) {
-  std::vector<Variant>& variants = Variants();
-  CHECK_LT(variants.size(), static_cast<size_t>(kMaxVariants));
-  variants.push_back({std::string(name), parent});
-  return static_cast<VariantId>(variants.size()) - 1;
+  Registry& registry = TheRegistry();
+  CHECK_LT(registry.count, static_cast<size_t>(kMaxVariants));
+  registry.variants[registry.count] = {std::string(name), parent};
+  return static_cast<VariantId>(registry.count++);
 }
 
 StatusOr<VariantId> FindVariant(std::string_view name) {
-  const std::vector<Variant>& variants = Variants();
+  const std::span<const Variant> variants = Variants();
   for (size_t i = 0; i < variants.size(); ++i) {
     if (variants[i].name == name) return static_cast<VariantId>(i);
   }

@@ -1,6 +1,7 @@
 #include "base/testing/allocation_counter.h"
 
 #include <execinfo.h>
+#include <malloc.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -22,20 +23,22 @@ namespace deepinfer {
 namespace {
 
 std::atomic<bool> armed{false};
-std::atomic<int64_t> num_allocations{0}, largest{0};
+std::atomic<int64_t> num_allocations{0}, num_kept_bytes{0};
 
 constexpr int kMaxFrames = 32;
 void* first_frames[kMaxFrames];
 std::atomic<int> num_first_frames{0};
 
 #ifndef DI_SANITIZED
-void Note(size_t bytes) {
-  if (!armed.load(std::memory_order_relaxed)) return;
+void* Taken(void* memory) {
+  if (!armed.load(std::memory_order_relaxed)) return memory;
   if (num_allocations.fetch_add(1) == 0) num_first_frames = backtrace(first_frames, kMaxFrames);
-  const auto size = static_cast<int64_t>(bytes);
-  for (int64_t seen = largest.load(); seen < size;) {
-    if (largest.compare_exchange_weak(seen, size)) break;
-  }
+  num_kept_bytes.fetch_add(static_cast<int64_t>(malloc_usable_size(memory)));
+  return memory;
+}
+void GivenBack(void* memory) {
+  if (!armed.load(std::memory_order_relaxed)) return;
+  num_kept_bytes.fetch_sub(static_cast<int64_t>(malloc_usable_size(memory)));
 }
 #endif
 
@@ -51,13 +54,13 @@ AllocationCounter::AllocationCounter() {
   void* frames[1];
   backtrace(frames, 1);  // its first call loads a library
   num_allocations = 0;
-  largest = 0;
+  num_kept_bytes = 0;
   num_first_frames = 0;
   CHECK(!armed.exchange(true));
 }
 AllocationCounter::~AllocationCounter() { armed = false; }
 int64_t AllocationCounter::count() const { return num_allocations.load(); }
-int64_t AllocationCounter::largest_bytes() const { return largest.load(); }
+int64_t AllocationCounter::kept_bytes() const { return num_kept_bytes.load(); }
 void AllocationCounter::PrintFirst() const {
   backtrace_symbols_fd(first_frames, num_first_frames.load(), STDERR_FILENO);
 }
@@ -75,21 +78,14 @@ void* __libc_realloc(void* old, size_t bytes);
 void* __libc_memalign(size_t alignment, size_t bytes);
 void __libc_free(void* memory);
 
-void* malloc(size_t bytes) {
-  deepinfer::Note(bytes);
-  return __libc_malloc(bytes);
-}
-void* calloc(size_t count, size_t bytes) {
-  deepinfer::Note(count * bytes);
-  return __libc_calloc(count, bytes);
-}
+void* malloc(size_t bytes) { return deepinfer::Taken(__libc_malloc(bytes)); }
+void* calloc(size_t count, size_t bytes) { return deepinfer::Taken(__libc_calloc(count, bytes)); }
 void* realloc(void* old, size_t bytes) {
-  deepinfer::Note(bytes);
-  return __libc_realloc(old, bytes);
+  deepinfer::GivenBack(old);
+  return deepinfer::Taken(__libc_realloc(old, bytes));
 }
 void* memalign(size_t alignment, size_t bytes) {
-  deepinfer::Note(bytes);
-  return __libc_memalign(alignment, bytes);
+  return deepinfer::Taken(__libc_memalign(alignment, bytes));
 }
 void* aligned_alloc(size_t alignment, size_t bytes) { return memalign(alignment, bytes); }
 int posix_memalign(void** out, size_t alignment, size_t bytes) {
@@ -98,7 +94,10 @@ int posix_memalign(void** out, size_t alignment, size_t bytes) {
   *out = memory;
   return 0;
 }
-void free(void* memory) { __libc_free(memory); }
+void free(void* memory) {
+  deepinfer::GivenBack(memory);
+  __libc_free(memory);
+}
 }  // extern "C"
 
 namespace {

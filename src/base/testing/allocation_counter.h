@@ -21,8 +21,8 @@ class AllocationCounter {
   AllocationCounter& operator=(const AllocationCounter&) = delete;
 
   int64_t count() const;
-  // Of the largest one; 0 if there was none.
-  int64_t largest_bytes() const;
+  // Taken and not given back; what was there before counts when it goes.
+  int64_t kept_bytes() const;
   // Writes the calls that led to the first one to stderr: addresses for addr2line.
   void PrintFirst() const;
 };

@@ -50,6 +50,12 @@ struct IndexSelectParams {
                                   // score, the newest visible entry's block forced in; else null
   const int32_t* blocks_in =
       nullptr;  // [T, topk_blocks] later sources; null = every entry is a candidate
+
+  // What scores and ranks of candidates may take of memory, over all threads; 0 = as much as the
+  // longest row asks for. Longer rows are then chosen from in tiles, with the same result. The
+  // arrays that a row has at any length (queries, the best so far) come out of it first and are
+  // taken even where it is too small.
+  int64_t scratch_bytes = 0;
 };
 
 Op<QuantiseIndexQueryParams>& QuantiseIndexQueryOp();

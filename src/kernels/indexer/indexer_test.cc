@@ -2,9 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cmath>
 #include <numeric>
+#include <tuple>
 
+#include "kernels/cpu/scratch.h"
 #include "kernels/testing/index_case.h"
 
 namespace deepinfer {
@@ -261,6 +264,37 @@ TEST(IndexQuery, IsWhatAKeyOfTheSameValuesDecodesTo) {
   DecodeIndexKey(key, scale, 128, decoded.data());
   QuantiseIndexQuery({}, {.num_rows = 1, .dim = 128, .x = x.data()});
   for (size_t i = 0; i < 128; ++i) EXPECT_EQ(ToFloat(x[i]), decoded[i]);
+}
+
+// A budget cuts long rows into tiles. Rows here have 9 to 3,000 candidates against 8 chosen ones,
+// in tiles from 16 entries up, which end inside blocks, too.
+TEST(IndexSelect, TilesChangeNothingAndKeepTheBudget) {
+  for (const IndexScores scores : {IndexScores::kOfficial, IndexScores::kF32}) {
+    IndexShape shape = kToy;
+    shape.scores = scores;
+    IndexCase c(shape, 3000, {0, 1, 9, 17, 1000, 2047, 2999, 3000}, 77);
+    ThreadPool pool(2);
+    const Backend backend{.threads = &pool};
+    const auto run = [&](int64_t scratch_bytes) {
+      c.set_scratch_bytes(scratch_bytes);
+      pool.OnEveryThread([] { ThreadScratch::Mine().ResetPeak(); });
+      const IndexResult first = c.Run(backend, true, {});
+      IndexResult alone = c.Run(backend, true, {}, 7);  // one row: the threads share its entries
+      std::atomic<int64_t> used{0};
+      pool.OnEveryThread([&] { used += ThreadScratch::Mine().peak_bytes(); });
+      const IndexResult second = c.Run(backend, false, first.blocks);
+      return std::tuple(first, second, alone, used.load());
+    };
+    const auto [first, second, alone, untiled_bytes] = run(0);
+    EXPECT_GT(untiled_bytes, 3000 * 20);
+    for (const int64_t budget : {1, 6000, 9000, 30000, 90000, 1 << 20}) {
+      const auto [a, b, c1, used] = run(budget);
+      EXPECT_EQ(a, first) << budget;
+      EXPECT_EQ(b, second) << budget;
+      EXPECT_EQ(c1, alone) << budget;
+      EXPECT_LE(used, std::max<int64_t>(budget, 6000)) << budget;
+    }
+  }
 }
 
 }  // namespace

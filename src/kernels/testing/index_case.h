@@ -20,6 +20,7 @@ struct IndexShape {
   int32_t ratio = 1;
   IndexScores scores = IndexScores::kOfficial;
   DataKind kind = DataKind::kNormal;
+  int64_t scratch_bytes = 0;
 };
 
 struct IndexResult {
@@ -66,30 +67,31 @@ class IndexCase {
     if (topk <= 0) topk = shape_.topk;
     Guarded<int32_t> selection(int64_t{count} * topk), blocks(int64_t{count} * shape_.topk_blocks);
     Guarded<float> scores(int64_t{count} * topk);
-    IndexSelect(
-        backend,
-        {.num_tokens = count,
-         .num_heads = shape_.heads,
-         .dim = shape_.dim,
-         .topk = topk,
-         .scores = shape_.scores,
-         .q = q.data() + int64_t{first} * shape_.heads * shape_.dim,
-         .head_weights = weights.data() + int64_t{first} * shape_.heads,
-         .sources = sources_.data() + first,
-         .num_visible = visible_.data() + first,
-         .selection = selection.data(),
-         .selected_scores = scores.data(),
-         .block_size = shape_.block_size,
-         .topk_blocks = shape_.topk_blocks,
-         .blocks_out = make_blocks ? blocks.data() : nullptr,
-         .blocks_in =
-             blocks_in.empty() ? nullptr : blocks_in.data() + int64_t{first} * shape_.topk_blocks});
+    IndexSelect(backend, {.num_tokens = count,
+                          .num_heads = shape_.heads,
+                          .dim = shape_.dim,
+                          .topk = topk,
+                          .scores = shape_.scores,
+                          .q = q.data() + int64_t{first} * shape_.heads * shape_.dim,
+                          .head_weights = weights.data() + int64_t{first} * shape_.heads,
+                          .sources = sources_.data() + first,
+                          .num_visible = visible_.data() + first,
+                          .selection = selection.data(),
+                          .selected_scores = scores.data(),
+                          .block_size = shape_.block_size,
+                          .topk_blocks = shape_.topk_blocks,
+                          .blocks_out = make_blocks ? blocks.data() : nullptr,
+                          .blocks_in = blocks_in.empty()
+                                           ? nullptr
+                                           : blocks_in.data() + int64_t{first} * shape_.topk_blocks,
+                          .scratch_bytes = shape_.scratch_bytes});
     if (!selection.GuardsIntact() || !scores.GuardsIntact() || !blocks.GuardsIntact()) return {};
     return {selection.ToVector(), make_blocks ? blocks.ToVector() : std::vector<int32_t>(),
             scores.ToVector()};
   }
 
   const IndexShape& shape() const { return shape_; }
+  void set_scratch_bytes(int64_t bytes) { shape_.scratch_bytes = bytes; }
   const std::vector<int32_t>& visible() const { return visible_; }
   PagedSource& source() { return source_; }
 

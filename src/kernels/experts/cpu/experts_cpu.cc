@@ -1,9 +1,9 @@
-// Rows are grouped by expert, so that an expert's weights are decoded once a step.
+// Rows are grouped by expert, so that an expert's weights are decoded once a step. Experts run one
+// after the other; the threads share the rows of each product.
 
 #include <algorithm>
-#include <vector>
 
-#include "kernels/experts/experts.h"
+#include "kernels/cpu/scratch_sizes.h"
 #include "kernels/linear/linear.h"
 #include "kernels/quantise/quantise.h"
 #include "kernels/swiglu/swiglu.h"
@@ -11,90 +11,96 @@
 namespace deepinfer {
 namespace {
 
-// The slots (t * k + i) that chose one expert, ascending.
+// Rows of one expert.
 struct ExpertRows {
-  int32_t expert;
-  std::vector<int64_t> slots;
+  template <typename Memory>
+  ExpertRows(Memory& memory, int64_t num_rows, const ExpertsParams& p)
+      : slots(memory.template Get<int64_t>(num_rows)),
+        x(memory.template Get<bf16>(num_rows * p.dim)),
+        inner(memory.template Get<bf16>(num_rows * p.inner)),
+        up(memory.template Get<bf16>(num_rows * p.inner)),
+        y(memory.template Get<bf16>(num_rows * p.dim)),
+        weights(memory.template Get<float>(num_rows)) {}
+
+  int64_t* slots;    // [rows] (t * k + i) that chose it, ascending
+  bf16* x;           // [rows, D]
+  bf16 *inner, *up;  // [rows, I]
+  bf16* y;           // [rows, D]
+  float* weights;    // [rows]
 };
 
-std::vector<ExpertRows> GroupByExpert(const ExpertsParams& p) {
-  std::vector<std::vector<int64_t>> slots(static_cast<size_t>(p.num_experts));
-  for (int64_t slot = 0; slot < int64_t{p.num_tokens} * p.topk; ++slot) {
-    if (p.experts[slot] >= 0) slots[static_cast<size_t>(p.experts[slot])].push_back(slot);
-  }
-  std::vector<ExpertRows> groups;
-  for (int32_t e = 0; e < p.num_experts; ++e) {
-    std::vector<int64_t>& rows = slots[static_cast<size_t>(e)];
-    if (!rows.empty()) groups.push_back({e, std::move(rows)});
-  }
-  return groups;
-}
-
 // x [num_rows, weight.cols] -> out [num_rows, weight.rows], both contiguous.
-void Product(const Backend& backend, const Matrix& weight, const std::vector<bf16>& x,
-             int32_t num_rows, std::vector<bf16>& out) {
-  out.resize(static_cast<size_t>(num_rows) * static_cast<size_t>(weight.rows));
+void Product(const Backend& backend, const Matrix& weight, const bf16* x, int32_t num_rows,
+             bf16* out) {
   Linear(backend, {.num_tokens = num_rows,
                    .weight = weight,
-                   .x = x.data(),
+                   .x = x,
                    .x_stride = weight.cols,
-                   .out = out.data(),
+                   .out = out,
                    .out_stride = weight.rows});
 }
 
-void RunExpert(const Backend& backend, const ExpertsParams& p, const ExpertRows& rows) {
-  const ExpertMatrices& m = p.matrices[rows.expert];
-  const auto num_rows = static_cast<int32_t>(rows.slots.size());
-  std::vector<bf16> x, inner, up, y;
-  std::vector<float> weights;
-  x.reserve(rows.slots.size() * static_cast<size_t>(p.dim));
-  for (const int64_t slot : rows.slots) {
-    const bf16* row = p.x + slot / p.topk * p.dim;
-    x.insert(x.end(), row, row + p.dim);
-    weights.push_back(p.weights[slot]);
+void RunExpert(const Backend& backend, const ExpertsParams& p, int32_t expert, int32_t num_rows) {
+  ScratchFrame frame;
+  const ExpertRows rows(frame, num_rows, p);
+  int32_t row = 0;
+  for (int64_t slot = 0; slot < int64_t{p.num_tokens} * p.topk; ++slot) {
+    if (p.experts[slot] != expert) continue;
+    std::copy_n(p.x + slot / p.topk * p.dim, p.dim, rows.x + int64_t{row} * p.dim);
+    rows.weights[row] = p.weights[slot];
+    rows.slots[row++] = slot;
   }
-
-  Product(backend, m.w1, x, num_rows, inner);
-  Product(backend, m.w3, x, num_rows, up);
+  const ExpertMatrices& m = p.matrices[expert];
+  Product(backend, m.w1, rows.x, num_rows, rows.inner);
+  Product(backend, m.w3, rows.x, num_rows, rows.up);
   Swiglu(backend, {.num_tokens = num_rows,
                    .inner = p.inner,
                    .limit = p.limit,
-                   .gate = inner.data(),
-                   .up = up.data(),
-                   .weight = weights.data(),
-                   .out = inner.data()});
-  Quantise(backend,
-           {.num_tokens = num_rows, .dim = p.inner, .x = inner.data(), .out = inner.data()});
-  Product(backend, m.w2, inner, num_rows, y);
-
-  const bf16* row = y.data();
-  for (const int64_t slot : rows.slots) {
-    std::copy_n(row, p.dim, p.y + slot * p.dim);
-    row += p.dim;
+                   .gate = rows.inner,
+                   .up = rows.up,
+                   .weight = rows.weights,
+                   .out = rows.inner});
+  Quantise(backend, {.num_tokens = num_rows, .dim = p.inner, .x = rows.inner, .out = rows.inner});
+  Product(backend, m.w2, rows.inner, num_rows, rows.y);
+  for (row = 0; row < num_rows; ++row) {
+    std::copy_n(rows.y + int64_t{row} * p.dim, p.dim, p.y + rows.slots[row] * p.dim);
   }
 }
 
 }  // namespace
 
 void ExpertsCpu(const Backend& backend, const ExpertsParams& p) {
-  const std::vector<ExpertRows> groups = GroupByExpert(p);
-  const int num_threads = backend.threads != nullptr ? backend.threads->num_threads() : 1;
-  // Many experts: whole experts to threads. Few (decode): the rows of each product to threads.
-  if (std::ssize(groups) < 2 * num_threads) {
-    for (const ExpertRows& rows : groups) RunExpert(backend, p, rows);
-    return;
+  ScratchFrame frame;
+  auto* const counts = frame.Get<int32_t>(p.num_experts);
+  std::fill_n(counts, p.num_experts, 0);
+  for (int64_t slot = 0; slot < int64_t{p.num_tokens} * p.topk; ++slot) {
+    if (p.experts[slot] >= 0) ++counts[p.experts[slot]];
   }
-  const Backend alone{.variant = backend.variant};
-  backend.ParallelFor(std::ssize(groups), 1, [&](int64_t begin, int64_t end) {
-    for (int64_t g = begin; g < end; ++g) RunExpert(alone, p, groups[static_cast<size_t>(g)]);
-  });
+  for (int32_t e = 0; e < p.num_experts; ++e) {
+    if (counts[e] > 0) RunExpert(backend, p, e, counts[e]);
+  }
+}
+
+ScratchBytes ExpertsCpuScratchBytes(VariantId variant, WeightFormat format,
+                                    const ExpertsParams& p) {
+  ScratchMeter meter;
+  meter.Get<int32_t>(p.num_experts);
+  ExpertRows(meter, p.num_tokens, p);  // all of them may choose one expert, each once
+  ScratchBytes products;
+  for (const auto& [rows, cols] : {std::pair{p.inner, p.dim}, {p.dim, p.inner}}) {
+    const LinearParams product = {.num_tokens = p.num_tokens,
+                                  .weight = {.format = format, .rows = rows, .cols = cols}};
+    products.Include(LinearsScratchBytes(variant, {&product, 1}));
+  }
+  return products.Under(meter.bytes());
 }
 
 void CombineCpu(const Backend& backend, const CombineParams& p) {
   backend.ParallelFor(p.num_tokens, 4, [&](int64_t begin, int64_t end) {
-    std::vector<float> sum(static_cast<size_t>(p.dim));
+    ScratchFrame frame;
+    auto* const sum = frame.Get<float>(p.dim);
     for (int64_t t = begin; t < end; ++t) {
-      std::fill(sum.begin(), sum.end(), 0.0f);
+      std::fill_n(sum, p.dim, 0.0f);
       for (int32_t i = 0; i < p.topk; ++i) {
         const bf16* y = p.y + (t * p.topk + i) * p.dim;
         for (int32_t d = 0; d < p.dim; ++d) sum[d] += ToFloat(y[d]);
@@ -104,6 +110,12 @@ void CombineCpu(const Backend& backend, const CombineParams& p) {
         p.out[t * p.dim + d] = ToBf16(sum[d] + ToFloat(shared[d]));
     }
   });
+}
+
+ScratchBytes CombineScratchBytes(const CombineParams& p) {
+  ScratchMeter meter;
+  meter.Get<float>(p.dim);
+  return OnAllThreads(meter.bytes());
 }
 
 }  // namespace deepinfer

@@ -1,9 +1,8 @@
 #include <algorithm>
 #include <cmath>
-#include <vector>
 
+#include "kernels/cpu/scratch_sizes.h"
 #include "kernels/cpu/simd.h"
-#include "kernels/hyper_connection/hyper_connection.h"
 #include "kernels/hyper_connection/max_streams.h"
 #include "kernels/linear/cpu/linear_cpu.h"
 
@@ -102,23 +101,36 @@ void CollapseToken(const HyperCollapseParams& p, int64_t t) {
   }
 }
 
+int32_t NumMixes(const HyperMixParams& p) { return (2 + p.num_streams) * p.num_streams; }
+
+// Its output comes from `memory`.
+template <typename Memory>
+LinearParams MixProduct(const HyperMixParams& p, Memory& memory) {
+  const int32_t count = p.num_streams * p.dim;
+  return {
+      .num_tokens = p.num_tokens,
+      .weight = {.format = WeightFormat::kF32, .rows = NumMixes(p), .cols = count, .data = p.fn},
+      .x = p.streams,
+      .x_stride = count,
+      .out_f32 = memory.template Get<float>(int64_t{p.num_tokens} * NumMixes(p)),
+      .out_stride = NumMixes(p)};
+}
+
 }  // namespace
 
 void HyperMixCpu(const Backend& backend, const HyperMixParams& p) {
-  const int num_mixes = (2 + p.num_streams) * p.num_streams;
-  const int32_t count = p.num_streams * p.dim;
-  std::vector<float> mix(static_cast<size_t>(p.num_tokens) * static_cast<size_t>(num_mixes));
-  LinearCpu(
-      backend,
-      {.num_tokens = p.num_tokens,
-       .weight = {.format = WeightFormat::kF32, .rows = num_mixes, .cols = count, .data = p.fn},
-       .x = p.streams,
-       .x_stride = count,
-       .out_f32 = mix.data(),
-       .out_stride = num_mixes});
+  ScratchFrame frame;
+  const LinearParams product = MixProduct(p, frame);
+  LinearCpu(backend, product);
   backend.ParallelFor(p.num_tokens, 4, [&](int64_t begin, int64_t end) {
-    for (int64_t t = begin; t < end; ++t) SplitToken(p, t, mix.data() + t * num_mixes);
+    for (int64_t t = begin; t < end; ++t) SplitToken(p, t, product.out_f32 + t * NumMixes(p));
   });
+}
+
+ScratchBytes HyperMixScratchBytes(const HyperMixParams& p) {
+  ScratchMeter meter;
+  const LinearParams product = MixProduct(p, meter);
+  return LinearCpuScratchBytes(product).Under(meter.bytes());
 }
 
 void HyperCollapseCpu(const Backend& backend, const HyperCollapseParams& p) {

@@ -7,11 +7,11 @@
 
 #include <immintrin.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstdint>
 #include <limits>
-#include <vector>
 
 #include "base/check.h"
 #include "kernels/formats/number_formats.h"
@@ -27,8 +27,13 @@ inline int32_t PaddedGroups(int32_t dim) { return (dim / kGroup + kQuad - 1) / k
 // Integer form of the vectors that are scored together. Inside a group the 16 even dims come first,
 // then the 16 odd ones: the order in which a key's nibbles unpack.
 struct Codes {
-  std::vector<int8_t> doubled;  // [rows, padded groups, 32] twice the code
-  std::vector<double> scales;   // [rows, padded groups] half the scale; NaN spoils the row
+  template <typename Memory>
+  Codes(Memory& memory, int32_t rows, int32_t dim)
+      : doubled(memory.template Get<int8_t>(int64_t{rows} * PaddedGroups(dim) * kGroup)),
+        scales(memory.template Get<double>(int64_t{rows} * PaddedGroups(dim))) {}
+
+  int8_t* doubled;  // [rows, padded groups, 32] twice the code
+  double* scales;   // [rows, padded groups] half the scale; NaN spoils the row
 };
 
 // Largest magnitude of the group as the FP4 scale byte, or 255 if something is not finite.
@@ -44,22 +49,22 @@ inline uint8_t GroupScale(const bf16* x) {
 
 // Recovers the integers of fake-quantised values. Their own largest magnitude gives the scale, or
 // half of it (largest code 3); doubled codes are integers with either.
-inline void EncodeQueries(const bf16* q, int32_t rows, int32_t dim, Codes& out) {
+inline void EncodeQueries(const bf16* q, int32_t rows, int32_t dim, const Codes& out) {
   const int32_t padded = PaddedGroups(dim);
-  out.doubled.assign(static_cast<size_t>(rows) * static_cast<size_t>(padded * kGroup), 0);
-  out.scales.assign(static_cast<size_t>(rows) * static_cast<size_t>(padded), 0.0);
+  std::fill_n(out.doubled, int64_t{rows} * padded * kGroup, int8_t{0});
+  std::fill_n(out.scales, int64_t{rows} * padded, 0.0);
   for (int32_t row = 0; row < rows; ++row) {
     for (int32_t g = 0; g < dim / kGroup; ++g) {
       const bf16* x = q + int64_t{row} * dim + g * kGroup;
       const int64_t group = int64_t{row} * padded + g;
       const uint8_t scale = GroupScale(x);
       if (scale == kE8m0Nan) {
-        out.scales[static_cast<size_t>(group)] = std::numeric_limits<double>::quiet_NaN();
+        out.scales[group] = std::numeric_limits<double>::quiet_NaN();
         continue;
       }
       const double half = 0.5 * E8m0ToFloat(scale);
-      out.scales[static_cast<size_t>(group)] = half;
-      int8_t* doubled = out.doubled.data() + group * kGroup;
+      out.scales[group] = half;
+      int8_t* doubled = out.doubled + group * kGroup;
       for (int32_t i = 0; i < kGroup; ++i) {
         const double value = ToFloat(x[i]) / half;
         CHECK(value == std::nearbyint(value) && std::fabs(value) <= 12);  // on the FP4 grid
@@ -69,15 +74,25 @@ inline void EncodeQueries(const bf16* q, int32_t rows, int32_t dim, Codes& out) 
   }
 }
 
-// One stored key, unpacked. Reused from key to key: the padding is zeroed once.
+// One stored key, unpacked. Reused from key to key.
 struct Key {
-  explicit Key(int32_t dim)
-      : doubled(static_cast<size_t>(PaddedGroups(dim) * kGroup)),
-        magnitude(doubled.size()),
-        scales(static_cast<size_t>(PaddedGroups(dim))) {}
+  template <typename Memory>
+  Key(Memory& memory, int32_t dim)
+      : padded_groups(PaddedGroups(dim)),
+        doubled(memory.template Get<int8_t>(int64_t{padded_groups} * kGroup)),
+        magnitude(memory.template Get<int8_t>(int64_t{padded_groups} * kGroup)),
+        scales(memory.template Get<double>(padded_groups)) {}
 
-  std::vector<int8_t> doubled, magnitude;  // [padded groups, 32] twice the code, and |that|
-  std::vector<double> scales;              // [padded groups] half the scale
+  // Zeroes the padding, which unpacking leaves alone.
+  void Clear() const {
+    std::fill_n(doubled, int64_t{padded_groups} * kGroup, int8_t{0});
+    std::fill_n(magnitude, int64_t{padded_groups} * kGroup, int8_t{0});
+    std::fill_n(scales, padded_groups, 0.0);
+  }
+
+  int32_t padded_groups;
+  int8_t *doubled, *magnitude;  // [padded groups, 32] twice the code, and |that|
+  double* scales;               // [padded groups] half the scale
 };
 
 inline __m256i LoadGroup(const int8_t* values) {
@@ -87,7 +102,7 @@ inline void StoreGroup(__m256i values, int8_t* out) {
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(out), values);
 }
 
-inline void UnpackKey(const uint8_t* codes, const uint8_t* scales, int32_t dim, Key& key) {
+inline void UnpackKey(const uint8_t* codes, const uint8_t* scales, int32_t dim, const Key& key) {
   const __m256i table = _mm256_broadcastsi128_si256(
       _mm_setr_epi8(0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12));
   for (int32_t g = 0; g < dim / kGroup; ++g) {
@@ -95,11 +110,10 @@ inline void UnpackKey(const uint8_t* codes, const uint8_t* scales, int32_t dim, 
     const __m128i low = _mm_and_si128(packed, _mm_set1_epi8(15));
     const __m128i high = _mm_and_si128(_mm_srli_epi16(packed, 4), _mm_set1_epi8(15));
     const __m256i doubled = _mm256_shuffle_epi8(table, _mm256_set_m128i(high, low));
-    StoreGroup(doubled, key.doubled.data() + g * kGroup);
-    StoreGroup(_mm256_abs_epi8(doubled), key.magnitude.data() + g * kGroup);
-    key.scales[static_cast<size_t>(g)] = scales[g] == kE8m0Nan
-                                             ? std::numeric_limits<double>::quiet_NaN()
-                                             : 0.5 * E8m0ToFloat(scales[g]);
+    StoreGroup(doubled, key.doubled + g * kGroup);
+    StoreGroup(_mm256_abs_epi8(doubled), key.magnitude + g * kGroup);
+    key.scales[g] = scales[g] == kE8m0Nan ? std::numeric_limits<double>::quiet_NaN()
+                                          : 0.5 * E8m0ToFloat(scales[g]);
   }
 }
 
@@ -107,16 +121,16 @@ inline void UnpackKey(const uint8_t* codes, const uint8_t* scales, int32_t dim, 
 inline __m256i GroupProducts(const int8_t* query, const Key& key, size_t group) {
   const __m256i q = LoadGroup(query + group * kGroup);
   const __m256i pairs =
-      _mm256_maddubs_epi16(LoadGroup(key.magnitude.data() + group * kGroup),
-                           _mm256_sign_epi8(q, LoadGroup(key.doubled.data() + group * kGroup)));
+      _mm256_maddubs_epi16(LoadGroup(key.magnitude + group * kGroup),
+                           _mm256_sign_epi8(q, LoadGroup(key.doubled + group * kGroup)));
   return _mm256_madd_epi16(pairs, _mm256_set1_epi16(1));
 }
 
 // q . key for row `row` of `queries`.
 inline double Dot(const Codes& queries, int32_t row, const Key& key) {
-  const size_t padded = key.scales.size();
-  const int8_t* query = queries.doubled.data() + static_cast<size_t>(row) * padded * kGroup;
-  const double* scales = queries.scales.data() + static_cast<size_t>(row) * padded;
+  const auto padded = static_cast<size_t>(key.padded_groups);
+  const int8_t* query = queries.doubled + static_cast<size_t>(row) * padded * kGroup;
+  const double* scales = queries.scales + static_cast<size_t>(row) * padded;
   __m256d total = _mm256_setzero_pd();
   for (size_t g = 0; g < padded; g += kQuad) {
     const __m256i ab =
@@ -127,7 +141,7 @@ inline double Dot(const Codes& queries, int32_t row, const Key& key) {
     const __m128i sums =
         _mm_add_epi32(_mm256_castsi256_si128(abcd), _mm256_extracti128_si256(abcd, 1));
     const __m256d scale =
-        _mm256_mul_pd(_mm256_loadu_pd(scales + g), _mm256_loadu_pd(key.scales.data() + g));
+        _mm256_mul_pd(_mm256_loadu_pd(scales + g), _mm256_loadu_pd(key.scales + g));
     total = _mm256_fmadd_pd(_mm256_cvtepi32_pd(sums), scale, total);
   }
   const __m128d two = _mm_add_pd(_mm256_castpd256_pd128(total), _mm256_extractf128_pd(total, 1));

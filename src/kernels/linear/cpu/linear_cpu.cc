@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <vector>
 
 #include "kernels/cpu/simd.h"
 #include "kernels/linear/cpu/decode_rows.h"
@@ -21,13 +20,16 @@ constexpr int kRows = 4;         // rows of W in a tile
 constexpr int kTokens = 3;       // rows of x in a tile: 4 x 3 accumulators fill the registers
 constexpr int64_t kTokenBlock = 64;
 
-// A scratch array per thread that only grows.
-template <typename T, int kSlot>
-T* Scratch(int64_t count) {
-  thread_local std::vector<T> storage;
-  if (std::ssize(storage) < count) storage.resize(static_cast<size_t>(count));
-  return storage.data();
-}
+// Of a piece of rows of W, on every thread.
+struct PieceScratch {
+  template <typename Memory>
+  explicit PieceScratch(Memory& memory)
+      : weights(memory.template Get<float>(kRows * kChunk)),
+        sums(memory.template Get<float>(kTokenBlock * kRows * 8)) {}
+
+  float* weights;  // [kRows, kChunk]
+  float* sums;     // [kTokenBlock, kRows, 8]
+};
 
 void StoreOutput(const LinearParams& p, int64_t t, int64_t n, float value) {
   if (p.out != nullptr) {
@@ -59,11 +61,11 @@ void AccumulateTile(const float* w, const float* x, int64_t x_stride, int64_t co
 
 // x: [num_tokens, x_stride] F32, padded with zeros to a multiple of 8 columns.
 void FourRows(const LinearParams& p, int64_t first_token, int64_t num_tokens, const float* x,
-              int64_t x_stride, int64_t first_row) {
+              int64_t x_stride, int64_t first_row, const PieceScratch& scratch) {
   const Matrix& w = p.weight;
   const int64_t num_rows = std::min<int64_t>(kRows, w.rows - first_row);
-  float* weights = Scratch<float, 0>(kRows * kChunk);
-  float* sums = Scratch<float, 1>(kTokenBlock * kRows * 8);
+  float* const weights = scratch.weights;
+  float* const sums = scratch.sums;
   std::fill_n(sums, num_tokens * kRows * 8, 0.0f);
   for (int64_t begin = 0; begin < w.cols; begin += kChunk) {
     const int64_t count = std::min(kChunk, w.cols - begin);
@@ -106,7 +108,8 @@ double DecodeExactly(const Matrix& w, int64_t row, int64_t col) {
 // Scales near the ends of E8M0 leave the range of F32 once multiplied: F64, in order of k.
 void RowsInDouble(const LinearParams& p, int64_t row_begin, int64_t row_end) {
   const Matrix& w = p.weight;
-  double* weights = Scratch<double, 2>(w.cols);
+  ScratchFrame frame;
+  double* const weights = frame.Get<double>(w.cols);
   for (int64_t n = row_begin; n < row_end; ++n) {
     for (int64_t k = 0; k < w.cols; ++k) weights[k] = DecodeExactly(w, n, k);
     for (int64_t t = 0; t < p.num_tokens; ++t) {
@@ -117,27 +120,47 @@ void RowsInDouble(const LinearParams& p, int64_t row_begin, int64_t row_end) {
   }
 }
 
+bool NeedsDouble(const Matrix& w) {
+  return (w.format == WeightFormat::kFp8 || w.format == WeightFormat::kFp4) && !w.usual_scales;
+}
+
+int64_t PaddedCols(const Matrix& w) { return (int64_t{w.cols} + 7) / 8 * 8; }
+
 }  // namespace
 
 void LinearCpu(const Backend& backend, const LinearParams& p) {
   const Matrix& w = p.weight;
-  const bool scaled = w.format == WeightFormat::kFp8 || w.format == WeightFormat::kFp4;
-  if (scaled && !w.usual_scales) {
+  if (NeedsDouble(w)) {
     backend.ParallelFor(w.rows, 1,
                         [&](int64_t begin, int64_t end) { RowsInDouble(p, begin, end); });
     return;
   }
-  const int64_t x_stride = (w.cols + 7) / 8 * 8;
+  const int64_t x_stride = PaddedCols(w);
+  ScratchFrame frame;
+  float* const x = frame.Get<float>(std::min<int64_t>(kTokenBlock, p.num_tokens) * x_stride);
   for (int64_t first = 0; first < p.num_tokens; first += kTokenBlock) {
     const int64_t num_tokens = std::min(kTokenBlock, p.num_tokens - first);
-    float* x = Scratch<float, 3>(num_tokens * x_stride);
     for (int64_t t = 0; t < num_tokens; ++t)
       simd::DecodeBf16(p.x + (first + t) * p.x_stride, w.cols, x + t * x_stride);
     const int64_t num_groups = (w.rows + kRows - 1) / kRows;
     backend.ParallelFor(num_groups, 1, [&](int64_t begin, int64_t end) {
-      for (int64_t g = begin; g < end; ++g) FourRows(p, first, num_tokens, x, x_stride, g * kRows);
+      ScratchFrame piece_frame;
+      const PieceScratch scratch(piece_frame);
+      for (int64_t g = begin; g < end; ++g) {
+        FourRows(p, first, num_tokens, x, x_stride, g * kRows, scratch);
+      }
     });
   }
+}
+
+ScratchBytes LinearCpuScratchBytes(const LinearParams& p) {
+  ScratchMeter piece, rows, in_double;
+  PieceScratch{piece};
+  rows.Get<float>(std::min<int64_t>(kTokenBlock, p.num_tokens) * PaddedCols(p.weight));
+  in_double.Get<double>(p.weight.cols);
+  ScratchBytes bytes = OnAllThreads(piece.bytes()).Under(rows.bytes());
+  bytes.Include(OnAllThreads(in_double.bytes()));
+  return bytes;
 }
 
 }  // namespace deepinfer

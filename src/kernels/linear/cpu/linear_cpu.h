@@ -2,10 +2,13 @@
 // products (experts, hyper_connection). Same contract as LinearParams.
 #pragma once
 
+#include "kernels/cpu/scratch.h"
 #include "kernels/linear/linear.h"
 
 namespace deepinfer {
 
 void LinearCpu(const Backend& backend, const LinearParams& params);
+// Whatever the scales; pointers are not looked at.
+ScratchBytes LinearCpuScratchBytes(const LinearParams& params);
 
 }  // namespace deepinfer

@@ -5,9 +5,9 @@
 #include "kernels/linear/cpu/linear_panels.h"
 
 #include <algorithm>
-#include <cstring>
+#include <memory>
 
-#include "kernels/cpu/scratch.h"
+#include "kernels/cpu/scratch_sizes.h"
 #include "kernels/linear/cpu/linear_cpu.h"
 
 namespace deepinfer {
@@ -66,18 +66,32 @@ void StreamPanels(const PanelKernels& kernels, const LinearParams& p, PanelRows 
   }
 }
 
+// Of a piece of panels that run as tiles, on every thread.
+struct TileScratch {
+  template <typename Memory>
+  TileScratch(Memory& memory, const PanelKernels& kernels) {
+    const int64_t width = int64_t{kernels.tile_panels} * kPanelRows;
+    const int64_t lanes = kernels.tile_groups * width;
+    totals = memory.template Get<float>(kRowBlock * width);
+    weights = memory.template Get<uint8_t>(lanes * kGroupCols * kernels.weight_bytes);
+    scales = memory.template Get<float>(lanes);
+  }
+
+  float* totals;     // [kRowBlock, tile_panels, 16]
+  uint8_t* weights;  // as DecodedPanels
+  float* scales;
+};
+
 // Rows [first_row, first_row + num_rows) times `num_panels` panels from `first_panel` on.
 void TileBlock(const PanelKernels& kernels, const LinearParams& p, PanelRows x, int32_t first_row,
-               int32_t num_rows, int32_t first_panel, int32_t num_panels) {
-  thread_local AlignedScratch total_scratch, weight_scratch, scale_scratch;
+               int32_t num_rows, int32_t first_panel, int32_t num_panels,
+               const TileScratch& scratch) {
   const Matrix& w = p.weight;
   const int32_t num_groups = NumGroups(w.cols);
   const int64_t width = int64_t{num_panels} * kPanelRows;
-  float* const totals = total_scratch.Get<float>(num_rows * width);
+  float* const totals = scratch.totals;
   std::fill_n(totals, num_rows * width, 0.0f);
-  const int64_t lanes = kernels.tile_groups * width;
-  DecodedPanels decoded{weight_scratch.Get<uint8_t>(lanes * kGroupCols * kernels.weight_bytes),
-                        scale_scratch.Get<float>(lanes)};
+  DecodedPanels decoded{scratch.weights, scratch.scales};
   for (int32_t begin = 0; begin < num_groups; begin += kernels.tile_groups) {
     decoded.num_groups = std::min(kernels.tile_groups, num_groups - begin);
     for (int32_t i = 0; i < num_panels; ++i) {
@@ -97,46 +111,65 @@ void TileBlock(const PanelKernels& kernels, const LinearParams& p, PanelRows x, 
 
 void TilePanels(const PanelKernels& kernels, const LinearParams& p, PanelRows x, int32_t begin,
                 int32_t end) {
+  ScratchFrame frame;
+  const TileScratch scratch(frame, kernels);
   for (int32_t panel = begin; panel < end;) {
     const int32_t count = end - panel >= kernels.tile_panels ? kernels.tile_panels : 1;
     for (int32_t row = 0; row < p.num_tokens; row += kRowBlock) {
-      TileBlock(kernels, p, x, row, std::min(kRowBlock, p.num_tokens - row), panel, count);
+      TileBlock(kernels, p, x, row, std::min(kRowBlock, p.num_tokens - row), panel, count, scratch);
     }
     panel += count;
   }
 }
 
+// Rows that can be multiplied as they are.
+bool NeedsNoPreparation(const PanelKernels& kernels, int32_t cols) {
+  return kernels.prepare == nullptr && cols % kGroupCols == 0;
+}
+
+int64_t PreparedStride(const PanelKernels& kernels, int32_t cols) {
+  return int64_t{NumGroups(cols)} * kernels.x_group_bytes;
+}
+
 }  // namespace
 
 PreparedRows::PreparedRows(const PanelKernels& kernels, const Backend& backend, const bf16* x,
-                           int64_t x_stride, int64_t num_rows, int32_t cols, Scratch& scratch)
-    : kernels_(&kernels), scratch_(&scratch) {
+                           int64_t x_stride, int64_t num_rows, int32_t cols, ScratchFrame& frame)
+    : kernels_(&kernels) {
   constexpr int64_t kRowsPerPiece = 4;
-  if (kernels.prepare == nullptr && cols % kGroupCols == 0) {
+  if (NeedsNoPreparation(kernels, cols)) {
     rows_ = {reinterpret_cast<const uint8_t*>(x), x_stride * static_cast<int64_t>(sizeof(bf16))};
     return;
   }
-  const auto make = [&](const PanelKernels& set, AlignedScratch& memory, const auto& row) {
-    const int64_t stride = int64_t{NumGroups(cols)} * set.x_group_bytes;
-    auto* const out = memory.Get<uint8_t>(num_rows * stride);
+  const auto make = [&](const PanelKernels& set, const auto& row) {
+    const int64_t stride = PreparedStride(set, cols);
+    auto* const out = frame.Get<uint8_t>(num_rows * stride);
     backend.ParallelFor(num_rows, kRowsPerPiece, [&](int64_t begin, int64_t end) {
       for (int64_t t = begin; t < end; ++t) row(t, x + t * x_stride, out + t * stride);
     });
     return PanelRows{out, stride};
   };
-  scratch.refused.resize(static_cast<size_t>(num_rows));
-  rows_ = make(kernels, scratch.rows, [&](int64_t t, const bf16* row, uint8_t* out) {
-    scratch.refused[static_cast<size_t>(t)] = Prepare(kernels, row, cols, out) ? 0 : 1;
+  auto* const refused = frame.Get<uint8_t>(num_rows);
+  rows_ = make(kernels, [&](int64_t t, const bf16* row, uint8_t* out) {
+    refused[t] = Prepare(kernels, row, cols, out) ? 0 : 1;
   });
-  any_refused_ =
-      std::find(scratch.refused.begin(), scratch.refused.end(), 1) != scratch.refused.end();
+  refused_ = refused;
+  any_refused_ = std::find(refused, refused + num_rows, 1) != refused + num_rows;
   if (!any_refused_) return;
   CHECK(kernels.fallback != nullptr);
   const PanelKernels& fallback = *kernels.fallback;
-  fallback_rows_ =
-      make(fallback, scratch.fallback_rows, [&](int64_t t, const bf16* row, uint8_t* out) {
-        if (IsRefused(t)) CHECK(Prepare(fallback, row, cols, out));
-      });
+  fallback_rows_ = make(fallback, [&](int64_t t, const bf16* row, uint8_t* out) {
+    if (IsRefused(t)) CHECK(Prepare(fallback, row, cols, out));
+  });
+}
+
+void PreparedRows::Measure(const PanelKernels& kernels, int64_t num_rows, int32_t cols,
+                           ScratchMeter& meter) {
+  if (NeedsNoPreparation(kernels, cols)) return;
+  meter.Get<uint8_t>(num_rows);
+  meter.Get<uint8_t>(num_rows * PreparedStride(kernels, cols));
+  if (kernels.fallback == nullptr) return;
+  meter.Get<uint8_t>(num_rows * PreparedStride(*kernels.fallback, cols));
 }
 
 PanelProduct::PanelProduct(const PanelKernels& kernels, const LinearParams& params, PanelRows x)
@@ -164,8 +197,8 @@ void PanelProduct::Run(int64_t begin, int64_t end) const {
   }
 }
 
-void AddProducts(const PreparedRows& rows, int64_t begin, int64_t end, const LinearParams& params,
-                 std::vector<PanelProduct>& products) {
+void PanelProducts::Add(const PreparedRows& rows, int64_t begin, int64_t end,
+                        const LinearParams& params) {
   rows.ForStretches(
       begin, end,
       [&](const PanelKernels& kernels, const PanelRows& x, int64_t first, int64_t count) {
@@ -173,45 +206,41 @@ void AddProducts(const PreparedRows& rows, int64_t begin, int64_t end, const Lin
         p.num_tokens = static_cast<int32_t>(count);
         if (p.out != nullptr) p.out += (first - begin) * p.out_stride;
         if (p.out_f32 != nullptr) p.out_f32 += (first - begin) * p.out_stride;
-        products.emplace_back(kernels, p, x);
+        CHECK_LT(count_, most_);
+        std::construct_at(products_ + count_++, kernels, p, x);
       });
 }
 
 // Pieces are ordered by their place in their matrices: a thread's stretch of them is the same slab
 // of every matrix.
-void RunProducts(const Backend& backend, const std::vector<PanelProduct>& products) {
+void PanelProducts::Run(const Backend& backend) const {
   constexpr int64_t kMostUnits = 8, kPiecesPerThread = 8;
-  struct Piece {
-    const PanelProduct* product;
-    int32_t begin, end;  // units
-  };
-  if (products.empty()) return;
-  if (products.size() == 1) {
-    backend.ParallelFor(products[0].num_units(), 1,
-                        [&](int64_t begin, int64_t end) { products[0].Run(begin, end); });
-    return;
-  }
-  thread_local std::vector<Piece> pieces;
-  pieces.clear();
   const int64_t threads = backend.threads == nullptr ? 1 : backend.threads->num_threads();
-  int64_t total = 0;
-  int32_t most = 0;
-  for (const PanelProduct& product : products) {
-    total += product.num_units();
-    most = std::max(most, product.num_units());
+  int64_t total = 0, most = 0;
+  for (int64_t i = 0; i < count_; ++i) {
+    total += products_[i].num_units();
+    most = std::max<int64_t>(most, products_[i].num_units());
   }
-  const auto units = static_cast<int32_t>(
-      std::clamp<int64_t>(total / (threads * kPiecesPerThread), 1, kMostUnits));
-  for (int32_t begin = 0; begin < most; begin += units) {
-    for (const PanelProduct& product : products) {
-      const int32_t end = std::min(product.num_units(), begin + units);
-      if (begin < end) pieces.push_back({&product, begin, end});
+  const int64_t units =
+      count_ == 1 ? 1 : std::clamp<int64_t>(total / (threads * kPiecesPerThread), 1, kMostUnits);
+  const int64_t slabs = (most + units - 1) / units;
+  // Piece i: slab i / count_ of product i % count_; empty where a smaller matrix has ended.
+  backend.ParallelFor(slabs * count_, 1, [&](int64_t begin, int64_t end) {
+    if (count_ == 1) return products_->Run(begin, end);
+    for (int64_t i = begin; i < end; ++i) {
+      const PanelProduct& product = products_[i % count_];
+      const int64_t first = i / count_ * units;
+      const int64_t last = std::min<int64_t>(product.num_units(), first + units);
+      if (first < last) product.Run(first, last);
     }
-  }
-  const Piece* const first = pieces.data();  // `pieces` itself is another one on every thread
-  backend.ParallelFor(std::ssize(pieces), 1, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) first[i].product->Run(first[i].begin, first[i].end);
   });
+}
+
+ScratchBytes RunScratchBytes(const PanelKernels& kernels) {
+  ScratchMeter tile, fallback_tile;
+  TileScratch(tile, kernels);
+  if (kernels.fallback != nullptr) TileScratch(fallback_tile, *kernels.fallback);
+  return OnAllThreads(std::max(tile.bytes(), fallback_tile.bytes()));
 }
 
 namespace {
@@ -222,26 +251,43 @@ const PanelKernels& KernelsOf(VariantId variant, const LinearParams& p) {
                                      : Avx2PanelsFor(p.weight.format, p.num_tokens);
 }
 
+int64_t MostProducts(VariantId variant, std::span<const LinearParams> all) {
+  int64_t most = 0;
+  for (const LinearParams& p : all) {
+    most += PreparedRows::MostStretches(KernelsOf(variant, p), p.num_tokens);
+  }
+  return most;
+}
+
 // Matrices without panels run as LinearCpu does.
 void RunPanels(VariantId variant, const Backend& backend, std::span<const LinearParams> all) {
-  thread_local std::vector<PreparedRows::Scratch> scratch;  // a product's rows until all have run
-  thread_local std::vector<PanelProduct> products;
-  if (scratch.size() < all.size()) scratch.resize(all.size());
-  products.clear();
-  for (size_t i = 0; i < all.size(); ++i) {
-    const LinearParams& p = all[i];
+  ScratchFrame frame;
+  PanelProducts products(MostProducts(variant, all), frame);
+  for (const LinearParams& p : all) {
     if (!HasPanels(p.weight)) {
       LinearCpu(backend, p);
       continue;
     }
     const PreparedRows rows(KernelsOf(variant, p), backend, p.x, p.x_stride, p.num_tokens,
-                            p.weight.cols, scratch[i]);
-    AddProducts(rows, 0, p.num_tokens, p, products);
+                            p.weight.cols, frame);
+    products.Add(rows, 0, p.num_tokens, p);
   }
-  RunProducts(backend, products);
+  products.Run(backend);
 }
 
 }  // namespace
+
+ScratchBytes LinearsScratchBytes(VariantId variant, std::span<const LinearParams> all) {
+  ScratchMeter meter;
+  PanelProducts::Measure(MostProducts(variant, all), meter);
+  ScratchBytes inner;
+  for (const LinearParams& p : all) {
+    inner.Include(LinearCpuScratchBytes(p));  // where it is not in panels
+    PreparedRows::Measure(KernelsOf(variant, p), p.num_tokens, p.weight.cols, meter);
+    inner.Include(RunScratchBytes(KernelsOf(variant, p)));
+  }
+  return inner.Under(meter.bytes());
+}
 
 void LinearAvx2(const Backend& backend, const LinearParams& params) {
   RunPanels(kAvx2Variant, backend, {&params, 1});

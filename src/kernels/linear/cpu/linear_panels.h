@@ -1,7 +1,8 @@
 // kernels/linear/cpu/linear_panels.h: Linear over weights in panels, for one set of inner loops.
 #pragma once
 
-#include <vector>
+#include <algorithm>
+#include <span>
 
 #include "kernels/cpu/scratch.h"
 #include "kernels/linear/cpu/panel_kernels.h"
@@ -15,13 +16,12 @@ inline bool HasPanels(const Matrix& w) { return w.panels != nullptr && w.usual_s
 // Rows of x in the forms in which sets of inner loops want them.
 class PreparedRows {
  public:
-  struct Scratch {
-    AlignedScratch rows, fallback_rows;
-    std::vector<uint8_t> refused;
-  };
-  // x: num_rows rows of BF16; both it and `scratch` outlive the result.
+  // x: num_rows rows of BF16; both it and `frame` outlive the result.
   PreparedRows(const PanelKernels& kernels, const Backend& backend, const bf16* x, int64_t x_stride,
-               int64_t num_rows, int32_t cols, Scratch& scratch);
+               int64_t num_rows, int32_t cols, ScratchFrame& frame);
+  // The most that it takes of a frame.
+  static void Measure(const PanelKernels& kernels, int64_t num_rows, int32_t cols,
+                      ScratchMeter& meter);
 
   // visit(kernels, rows from `first` on, first, count) for the stretches of rows [begin, end) that
   // one set multiplies.
@@ -37,15 +37,17 @@ class PreparedRows {
       first = last;
     }
   }
-
- private:
-  bool IsRefused(int64_t row) const {
-    return any_refused_ && scratch_->refused[static_cast<size_t>(row)] != 0;
+  // Stretches of some rows, at most.
+  static int64_t MostStretches(const PanelKernels& kernels, int64_t num_rows) {
+    return kernels.fallback != nullptr ? num_rows : std::min<int64_t>(1, num_rows);
   }
 
+ private:
+  bool IsRefused(int64_t row) const { return any_refused_ && refused_[row] != 0; }
+
   const PanelKernels* kernels_;
-  const Scratch* scratch_;
-  PanelRows rows_, fallback_rows_;  // the latter's hold the refused rows only
+  const uint8_t* refused_ = nullptr;  // [num_rows]
+  PanelRows rows_, fallback_rows_;    // the latter's hold the refused rows only
   bool any_refused_ = false;
 };
 
@@ -65,11 +67,27 @@ class PanelProduct {
   int32_t panels_per_unit_;
 };
 
-// Adds the products of rows [begin, end) with params.weight; the output is that of row `begin`.
-void AddProducts(const PreparedRows& rows, int64_t begin, int64_t end, const LinearParams& params,
-                 std::vector<PanelProduct>& products);
-// Runs them all together. Threads meet once.
-void RunProducts(const Backend& backend, const std::vector<PanelProduct>& products);
+// Products that are to run together.
+class PanelProducts {
+ public:
+  // Of at most `most` products.
+  PanelProducts(int64_t most, ScratchFrame& frame)
+      : products_(frame.Get<PanelProduct>(most)), most_(most) {}
+  static void Measure(int64_t most, ScratchMeter& meter) { meter.Get<PanelProduct>(most); }
+
+  // Adds the products of rows [begin, end) with params.weight; the output is that of row `begin`.
+  void Add(const PreparedRows& rows, int64_t begin, int64_t end, const LinearParams& params);
+  // Runs them all. Threads meet once.
+  void Run(const Backend& backend) const;
+
+ private:
+  PanelProduct* const products_;
+  const int64_t most_;
+  int64_t count_ = 0;
+};
+
+// What PanelProducts::Run takes.
+ScratchBytes RunScratchBytes(const PanelKernels& kernels);
 
 // The forms of LinearOp; matrices without panels run as LinearCpu does.
 void LinearAvx2(const Backend& backend, const LinearParams& params);

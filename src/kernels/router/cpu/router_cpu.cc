@@ -1,9 +1,8 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <vector>
 
-#include "kernels/router/router.h"
+#include "kernels/cpu/scratch_sizes.h"
 
 namespace deepinfer {
 namespace {
@@ -26,8 +25,19 @@ float Score(float logit) {
   return std::sqrt(static_cast<float>(softplus));
 }
 
-// `score` [E] and `order` [E] are scratch.
-void RouteToken(const RouterParams& p, int64_t t, float* score, Choice* order) {
+struct RouterScratch {
+  template <typename Memory>
+  RouterScratch(Memory& memory, const RouterParams& p)
+      : score(memory.template Get<float>(p.num_experts)),
+        order(memory.template Get<Choice>(p.num_experts)) {}
+
+  float* score;   // [E]
+  Choice* order;  // [E]
+};
+
+void RouteToken(const RouterParams& p, int64_t t, const RouterScratch& scratch) {
+  float* const score = scratch.score;
+  Choice* const order = scratch.order;
   const float* bias = p.is_image != nullptr && p.is_image[t] != 0 ? p.bias_vl : p.bias;
   const float* logits = p.logits + t * p.num_experts;
   for (int32_t e = 0; e < p.num_experts; ++e) {
@@ -57,10 +67,16 @@ void RouteToken(const RouterParams& p, int64_t t, float* score, Choice* order) {
 
 void RouterCpu(const Backend& backend, const RouterParams& p) {
   backend.ParallelFor(p.num_tokens, 4, [&](int64_t begin, int64_t end) {
-    std::vector<float> score(static_cast<size_t>(p.num_experts));
-    std::vector<Choice> order(score.size());
-    for (int64_t t = begin; t < end; ++t) RouteToken(p, t, score.data(), order.data());
+    ScratchFrame frame;
+    const RouterScratch scratch(frame, p);
+    for (int64_t t = begin; t < end; ++t) RouteToken(p, t, scratch);
   });
+}
+
+ScratchBytes RouterScratchBytes(const RouterParams& p) {
+  ScratchMeter meter;
+  RouterScratch(meter, p);
+  return OnAllThreads(meter.bytes());
 }
 
 }  // namespace deepinfer

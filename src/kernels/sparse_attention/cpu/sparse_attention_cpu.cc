@@ -8,11 +8,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <vector>
 
+#include "kernels/cpu/scratch_sizes.h"
 #include "kernels/cpu/simd.h"
 #include "kernels/kv_records/cpu/kv_codes.h"
-#include "kernels/sparse_attention/sparse_attention.h"
 
 namespace deepinfer {
 namespace {
@@ -26,18 +25,38 @@ struct Slot {
 // b * kAttentionBlock on. Slots lie `stride` floats apart: a power of two would put a column of all
 // of them into a few sets of the cache.
 struct DecodedSlots {
-  std::vector<Slot> slots;
-  std::vector<float> kv;  // [slots, stride]
-  int64_t stride = 0;
-  std::vector<int32_t> sizes;
+  template <typename Memory>
+  DecodedSlots(Memory& memory, int32_t most_slots, int32_t dim)
+      : stride(dim + kPadding),
+        slots(memory.template Get<Slot>(most_slots)),
+        kv(memory.template Get<float>(most_slots * stride)),
+        sizes(memory.template Get<int32_t>(NumBlocks(most_slots))) {}
+
+  static constexpr int32_t kPadding = 16;
+  static int32_t NumBlocks(int32_t num_slots) {
+    return (num_slots + kAttentionBlock - 1) / kAttentionBlock;
+  }
+  int32_t num_blocks() const { return NumBlocks(num_slots); }
+  void Add(const Slot& slot) { slots[num_slots++] = slot; }
+
+  int64_t stride;
+  Slot* slots;
+  float* kv;       // [slots, stride]
+  int32_t* sizes;  // [blocks]
+  int32_t num_slots = 0;
 };
 
 constexpr int32_t kHeadsAbreast = 4;
 
-// Of the heads that pass together; kept per thread.
-struct Scratch {
-  std::vector<float> q;    // [heads, d]
-  std::vector<float> sum;  // [heads, d] sum of probability times kv
+// Of the heads that pass together, on every thread.
+struct HeadScratch {
+  template <typename Memory>
+  HeadScratch(Memory& memory, int32_t dim)
+      : q(memory.template Get<float>(int64_t{kHeadsAbreast} * dim)),
+        sum(memory.template Get<float>(int64_t{kHeadsAbreast} * dim)) {}
+
+  float* q;    // [heads, d]
+  float* sum;  // [heads, d] sum of probability times kv
   float max[kHeadsAbreast], denominator[kHeadsAbreast];
 };
 
@@ -47,47 +66,44 @@ const uint8_t* SwaRecord(const AttentionSegment& segment, int32_t position, int3
                     : segment.ring + int64_t{position % segment.ring_rows} * SwaRecordBytes(dim);
 }
 
+int32_t MostSlots(const SparseAttentionParams& params) {
+  int32_t block_rows = 0;
+  for (int32_t i = 0; i < params.num_segments; ++i) {
+    const AttentionSegment& segment = params.segments[i];
+    if (segment.bidirectional)
+      block_rows = std::max(block_rows, segment.row_end - segment.row_begin);
+  }
+  return params.window + block_rows + (params.selection == nullptr ? 0 : params.topk);
+}
+
 void ListSlots(const SparseAttentionParams& params, const AttentionSegment& segment, int32_t t,
-               std::vector<Slot>& slots) {
+               DecodedSlots& out) {
   const int32_t dim = params.head_dim;
   const int32_t end = segment.bidirectional ? segment.first_position
                                             : segment.first_position + (t - segment.row_begin) + 1;
-  slots.clear();
+  out.num_slots = 0;
   for (int32_t p = std::max({params.window_begin[t], end - params.window, 0}); p < end; ++p) {
-    slots.push_back({SwaRecord(segment, p, dim)});
+    out.Add({SwaRecord(segment, p, dim)});
   }
-  slots.resize(static_cast<size_t>(params.window));
+  while (out.num_slots < params.window) out.Add({});
   if (segment.bidirectional) {
     for (int32_t r = 0; r < segment.row_end - segment.row_begin; ++r) {
-      slots.push_back({SwaRecord(segment, segment.first_position + r, dim)});
+      out.Add({SwaRecord(segment, segment.first_position + r, dim)});
     }
   }
   if (params.selection == nullptr) return;
   for (int32_t k = 0; k < params.topk; ++k) {
     const int32_t entry = params.selection[int64_t{t} * params.topk + k];
-    slots.push_back(entry < 0 ? Slot{} : Slot{segment.global.GlobalRecord(entry, dim), true});
+    out.Add(entry < 0 ? Slot{} : Slot{segment.global.GlobalRecord(entry, dim), true});
   }
 }
 
-int32_t NumBlocks(const DecodedSlots& decoded) {
-  return static_cast<int32_t>(decoded.slots.size() + kAttentionBlock - 1) / kAttentionBlock;
-}
-
-void ListRow(const SparseAttentionParams& params, const AttentionSegment& segment, int32_t t,
-             DecodedSlots& out) {
-  ListSlots(params, segment, t, out.slots);
-  constexpr int32_t kPadding = 16;
-  out.stride = params.head_dim + kPadding;
-  out.kv.resize(out.slots.size() * static_cast<size_t>(out.stride));
-  out.sizes.resize(static_cast<size_t>(NumBlocks(out)));
-}
-
-void DecodeBlock(int32_t dim, int32_t block, DecodedSlots& out) {
-  const size_t begin = static_cast<size_t>(block) * kAttentionBlock;
-  const size_t end = std::min(out.slots.size(), begin + kAttentionBlock);
-  float* kv = out.kv.data() + begin * static_cast<size_t>(out.stride);
+void DecodeBlock(int32_t dim, int32_t block, const DecodedSlots& out) {
+  const int32_t begin = block * kAttentionBlock;
+  const int32_t end = std::min(out.num_slots, begin + kAttentionBlock);
+  float* kv = out.kv + begin * out.stride;
   int32_t n = 0;
-  for (size_t s = begin; s < end; ++s) {
+  for (int32_t s = begin; s < end; ++s) {
     const Slot& slot = out.slots[s];
     if (slot.record == nullptr) continue;
     if (slot.global) {
@@ -98,7 +114,7 @@ void DecodeBlock(int32_t dim, int32_t block, DecodedSlots& out) {
     kv += out.stride;
     ++n;
   }
-  out.sizes[static_cast<size_t>(block)] = n;
+  out.sizes[block] = n;
 }
 
 // scores[h][s] = q[h] . kv[s] for kHeads heads and kSlots slots, which lie `stride` apart.
@@ -179,22 +195,21 @@ void AddProducts(const float* p, const float* correction, const float* kv, int64
 
 template <int kHeads>
 void AddBlock(const float* kv, int64_t stride, int32_t n, int32_t dim, float scale,
-              Scratch& scratch) {
+              HeadScratch& scratch) {
   float scores[kHeads * kAttentionBlock];
   float correction[kHeads];
-  Dots<kHeads>(scratch.q.data(), kv, stride, n, dim, scores);
+  Dots<kHeads>(scratch.q, kv, stride, n, dim, scores);
   for (int h = 0; h < kHeads; ++h) {
     correction[h] = SoftmaxBlock(scores + h * kAttentionBlock, n, scale, scratch.max[h],
                                  scratch.denominator[h]);
   }
-  AddProducts<kHeads>(scores, correction, kv, stride, n, dim, scratch.sum.data());
+  AddProducts<kHeads>(scores, correction, kv, stride, n, dim, scratch.sum);
 }
 
-void StartHeads(const bf16* q, int32_t heads, int32_t dim, Scratch& scratch) {
-  const auto values = static_cast<size_t>(heads) * static_cast<size_t>(dim);
-  scratch.q.resize(values);
-  for (size_t i = 0; i < values; ++i) scratch.q[i] = ToFloat(q[i]);
-  scratch.sum.assign(values, 0.0f);
+void StartHeads(const bf16* q, int32_t heads, int32_t dim, HeadScratch& scratch) {
+  const int64_t values = int64_t{heads} * dim;
+  for (int64_t i = 0; i < values; ++i) scratch.q[i] = ToFloat(q[i]);
+  std::fill_n(scratch.sum, values, 0.0f);
   std::fill_n(scratch.max, heads, -1e30f);
   std::fill_n(scratch.denominator, heads, 0.0f);
 }
@@ -202,21 +217,20 @@ void StartHeads(const bf16* q, int32_t heads, int32_t dim, Scratch& scratch) {
 // out[t, head .. head + kHeads, :].
 template <int kHeads>
 void AttendHeads(const SparseAttentionParams& params, int32_t t, int32_t head,
-                 const DecodedSlots& decoded) {
-  static thread_local Scratch scratch;
+                 const DecodedSlots& decoded, HeadScratch& scratch) {
   const int32_t dim = params.head_dim;
   const int64_t first = (int64_t{t} * params.num_heads + head) * dim;
   StartHeads(params.q + first, kHeads, dim, scratch);
-  for (int32_t block = 0; block < NumBlocks(decoded); ++block) {
-    const int32_t n = decoded.sizes[static_cast<size_t>(block)];
+  for (int32_t block = 0; block < decoded.num_blocks(); ++block) {
+    const int32_t n = decoded.sizes[block];
     if (n == 0) continue;
-    AddBlock<kHeads>(decoded.kv.data() + block * kAttentionBlock * decoded.stride, decoded.stride,
-                     n, dim, params.scale, scratch);
+    AddBlock<kHeads>(decoded.kv + block * kAttentionBlock * decoded.stride, decoded.stride, n, dim,
+                     params.scale, scratch);
   }
   for (int32_t h = 0; h < kHeads; ++h) {
     const float denominator =
         scratch.denominator[h] + std::exp(params.sink[head + h] - scratch.max[h]);
-    const float* sum = scratch.sum.data() + int64_t{h} * dim;
+    const float* sum = scratch.sum + int64_t{h} * dim;
     bf16* out = params.out + first + int64_t{h} * dim;
     for (int32_t c = 0; c < dim; ++c) out[c] = ToBf16(sum[c] / denominator);
   }
@@ -224,13 +238,13 @@ void AttendHeads(const SparseAttentionParams& params, int32_t t, int32_t head,
 
 // Groups [begin, end) of kHeadsAbreast heads of row t; the last may be smaller.
 void AttendGroups(const SparseAttentionParams& params, int32_t t, int64_t begin, int64_t end,
-                  const DecodedSlots& decoded) {
+                  const DecodedSlots& decoded, HeadScratch& scratch) {
   const auto first = static_cast<int32_t>(begin) * kHeadsAbreast;
   const int32_t last = std::min(params.num_heads, static_cast<int32_t>(end) * kHeadsAbreast);
   int32_t head = first;
-  for (; head + 4 <= last; head += 4) AttendHeads<4>(params, t, head, decoded);
-  for (; head + 2 <= last; head += 2) AttendHeads<2>(params, t, head, decoded);
-  for (; head < last; ++head) AttendHeads<1>(params, t, head, decoded);
+  for (; head + 4 <= last; head += 4) AttendHeads<4>(params, t, head, decoded, scratch);
+  for (; head + 2 <= last; head += 2) AttendHeads<2>(params, t, head, decoded, scratch);
+  for (; head < last; ++head) AttendHeads<1>(params, t, head, decoded, scratch);
 }
 
 const AttentionSegment& SegmentOf(const SparseAttentionParams& params, int32_t t) {
@@ -244,30 +258,42 @@ const AttentionSegment& SegmentOf(const SparseAttentionParams& params, int32_t t
 void SparseAttentionCpu(const Backend& backend, const SparseAttentionParams& params) {
   const int32_t num_threads = backend.threads == nullptr ? 1 : backend.threads->num_threads();
   const int32_t groups = (params.num_heads + kHeadsAbreast - 1) / kHeadsAbreast;
+  const int32_t most_slots = MostSlots(params);
   if (params.num_tokens >= 2 * num_threads) {
     backend.ParallelFor(params.num_tokens, 1, [&](int64_t begin, int64_t end) {
-      static thread_local DecodedSlots decoded;
+      ScratchFrame frame;
+      DecodedSlots decoded(frame, most_slots, params.head_dim);
+      HeadScratch heads(frame, params.head_dim);
       for (auto t = static_cast<int32_t>(begin); t < end; ++t) {
-        ListRow(params, SegmentOf(params, t), t, decoded);
-        for (int32_t b = 0; b < NumBlocks(decoded); ++b) DecodeBlock(params.head_dim, b, decoded);
-        AttendGroups(params, t, 0, groups, decoded);
+        ListSlots(params, SegmentOf(params, t), t, decoded);
+        for (int32_t b = 0; b < decoded.num_blocks(); ++b) DecodeBlock(params.head_dim, b, decoded);
+        AttendGroups(params, t, 0, groups, decoded, heads);
       }
     });
     return;
   }
-  static thread_local DecodedSlots of_caller;
-  DecodedSlots& decoded = of_caller;  // the loops' bodies run on other threads, too
+  ScratchFrame frame;
+  DecodedSlots decoded(frame, most_slots, params.head_dim);
   for (int32_t t = 0; t < params.num_tokens; ++t) {
-    ListRow(params, SegmentOf(params, t), t, decoded);
-    backend.ParallelFor(NumBlocks(decoded), 1, [&](int64_t begin, int64_t end) {
+    ListSlots(params, SegmentOf(params, t), t, decoded);
+    backend.ParallelFor(decoded.num_blocks(), 1, [&](int64_t begin, int64_t end) {
       for (auto b = static_cast<int32_t>(begin); b < end; ++b) {
         DecodeBlock(params.head_dim, b, decoded);
       }
     });
     backend.ParallelFor(groups, 1, [&](int64_t begin, int64_t end) {
-      AttendGroups(params, t, begin, end, decoded);
+      ScratchFrame piece_frame;
+      HeadScratch heads(piece_frame, params.head_dim);
+      AttendGroups(params, t, begin, end, decoded, heads);
     });
   }
+}
+
+ScratchBytes SparseAttentionScratchBytes(const SparseAttentionParams& params, int32_t num_slots) {
+  ScratchMeter meter;
+  DecodedSlots(meter, num_slots, params.head_dim);
+  HeadScratch(meter, params.head_dim);
+  return OnAllThreads(meter.bytes());
 }
 
 }  // namespace deepinfer

@@ -1,0 +1,36 @@
+#include "kernels/cpu/scratch.h"
+
+#include <cstring>
+
+namespace deepinfer {
+
+ThreadScratch& ThreadScratch::Mine() {
+  static thread_local ThreadScratch scratch;
+  return scratch;
+}
+
+void ThreadScratch::Reserve(int64_t bytes) {
+  CHECK_EQ(num_frames_, 0);
+  if (bytes <= memory_.num_bytes()) return;
+  auto* const memory = memory_.Get<uint8_t>(bytes);
+  std::memset(memory, 0, static_cast<size_t>(bytes));  // the system gives memory when it is touched
+}
+
+void* ThreadScratch::Take(int64_t bytes) {
+  const int64_t at = used_;
+  used_ += bytes;
+  peak_ = std::max(peak_, used_);
+  if (used_ <= memory_.num_bytes()) return memory_.Get<uint8_t>(0) + at;
+  return extra_.emplace_back().Get<uint8_t>(std::max(bytes, kScratchAlignment));
+}
+
+void ThreadScratch::Close(int64_t mark, size_t num_extra) {
+  --num_frames_;
+  used_ = mark;
+  if (extra_.size() == num_extra) return;
+  extra_.resize(num_extra);
+  // A quarter more, so that a context that grows token by token does not take new memory for each.
+  if (num_frames_ == 0) memory_.Get<uint8_t>(peak_ + peak_ / 4);
+}
+
+}  // namespace deepinfer
