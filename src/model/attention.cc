@@ -108,13 +108,6 @@ void Model::Impl::ProduceGlobalKv(int32_t layer, const RowSet& rows) {
   const BlockWeights& block = weights_.layers[static_cast<size_t>(layer)];
   const int32_t source = KvSourceIndex(config_, layer);
   const int32_t ratio = config_.ratio(layer), dim = config_.head_dim, count = rows.num_rows();
-
-  struct Entry {
-    SequenceKv* kv;
-    int32_t idx;
-  };
-  std::vector<Entry> entries;
-  std::vector<const float*> group_rows;  // [entries, ratio]
   if (ratio > 1) {
     float* const ab = ab_.Get(int64_t{count} * 2 * dim);
     for (int32_t half = 0; half < 2; ++half) {
@@ -126,29 +119,15 @@ void Model::Impl::ProduceGlobalKv(int32_t layer, const RowSet& rows) {
                         .out_stride = 2 * dim});
     }
   }
-  for (const RowSet::Segment& segment : rows.segments) {
-    const ForwardSegment& from = *segment.source;
-    const int32_t first = segment.first_position;
-    const int32_t end = first + segment.row_end - segment.row_begin;
-    for (int32_t idx = first / ratio; (idx + 1) * ratio <= end; ++idx) {
-      if ((idx + 1) * ratio <= from.keep_entries_below) continue;
-      entries.push_back({from.kv, idx});
-      for (int32_t p = idx * ratio; ratio > 1 && p < (idx + 1) * ratio; ++p) {
-        group_rows.push_back(p >= first
-                                 ? ab_.data() + int64_t{segment.row_begin + p - first} * 2 * dim
-                                 : from.kv->TailRow(source, p));
-      }
-    }
-  }
-
-  const auto num_entries = static_cast<int32_t>(entries.size());
+  ListEntries(source, rows);
+  const auto num_entries = static_cast<int32_t>(entries_.size());
   bf16* const latent =
       latent_.Get(std::max<int64_t>(int64_t{num_entries} * dim, int64_t{count} * dim));
   if (ratio > 1) {
     Compress(backend_, {.num_entries = num_entries,
                         .ratio = ratio,
                         .dim = dim,
-                        .rows = group_rows.data(),
+                        .rows = group_rows_.data(),
                         .out = latent});
   } else {
     // Every row is an entry; rows whose entry is kept are projected and dropped.
@@ -164,18 +143,8 @@ void Model::Impl::ProduceGlobalKv(int32_t layer, const RowSet& rows) {
     }
   }
   Normalise(latent, block.compressor_norm, dim, num_entries, latent);
-
-  std::vector<int32_t> positions;
-  std::vector<uint8_t*> records, keys, scales;
-  for (const Entry& entry : entries) {
-    const PagedSource pages = entry.kv->Source(source);
-    const int32_t last = DI_FAULT("compressed_position_last_token") ? ratio - 1 : 0;
-    positions.push_back(entry.idx * ratio + last);
-    records.push_back(pages.GlobalRecord(entry.idx, dim));
-    keys.push_back(pages.IndexKey(entry.idx, config_.index_head_dim));
-    scales.push_back(pages.IndexScale(entry.idx, config_.index_head_dim));
-  }
-  const RopeRows rope = MakeRopeRows(compress_freqs_, positions, entry_cos_, entry_sin_);
+  PlaceEntries(source);
+  const RopeRows rope = MakeRopeRows(compress_freqs_, entry_positions_, entry_cos_, entry_sin_);
 
   bf16* const key = index_key_.Get(int64_t{num_entries} * config_.index_head_dim);
   Project(block.indexer_wk, latent, num_entries, key);
@@ -184,20 +153,61 @@ void Model::Impl::ProduceGlobalKv(int32_t layer, const RowSet& rows) {
   WriteIndexKey(backend_, {.num_rows = num_entries,
                            .dim = config_.index_head_dim,
                            .x = key,
-                           .keys = keys.data(),
-                           .scales = scales.data()});
+                           .keys = entry_keys_.data(),
+                           .scales = entry_scales_.data()});
   Rotate(latent, num_entries, 1, dim, rope);
   WriteGlobal(backend_,
-              {.num_rows = num_entries, .dim = dim, .x = latent, .records = records.data()});
+              {.num_rows = num_entries, .dim = dim, .x = latent, .records = entry_records_.data()});
+  if (ratio > 1) KeepOpenGroup(source, rows);
+}
 
-  if (ratio == 1) return;
+// entries_, and for ratio > 1 the (a, b) rows they are made of.
+void Model::Impl::ListEntries(int32_t source, const RowSet& rows) {
+  const int32_t ratio = shape_.layout.sections[static_cast<size_t>(source)].ratio;
+  const int32_t dim = config_.head_dim;
+  entries_.clear();
+  group_rows_.clear();
+  for (const RowSet::Segment& segment : rows.segments) {
+    const ForwardSegment& from = *segment.source;
+    const int32_t first = segment.first_position;
+    const int32_t end = first + segment.row_end - segment.row_begin;
+    for (int32_t idx = first / ratio; (idx + 1) * ratio <= end; ++idx) {
+      if ((idx + 1) * ratio <= from.keep_entries_below) continue;
+      entries_.push_back({from.kv, idx});
+      for (int32_t p = idx * ratio; ratio > 1 && p < (idx + 1) * ratio; ++p) {
+        group_rows_.push_back(p >= first
+                                  ? ab_.data() + int64_t{segment.row_begin + p - first} * 2 * dim
+                                  : from.kv->TailRow(source, p));
+      }
+    }
+  }
+}
+
+// Positions of entries_, and where their bytes go.
+void Model::Impl::PlaceEntries(int32_t source) {
+  const int32_t ratio = shape_.layout.sections[static_cast<size_t>(source)].ratio;
+  entry_positions_.clear();
+  entry_records_.clear();
+  entry_keys_.clear();
+  entry_scales_.clear();
+  for (const Entry& entry : entries_) {
+    const PagedSource pages = entry.kv->Source(source);
+    const int32_t last = DI_FAULT("compressed_position_last_token") ? ratio - 1 : 0;
+    entry_positions_.push_back(entry.idx * ratio + last);
+    entry_records_.push_back(pages.GlobalRecord(entry.idx, config_.head_dim));
+    entry_keys_.push_back(pages.IndexKey(entry.idx, config_.index_head_dim));
+    entry_scales_.push_back(pages.IndexScale(entry.idx, config_.index_head_dim));
+  }
+}
+
+void Model::Impl::KeepOpenGroup(int32_t source, const RowSet& rows) {
+  const int64_t floats = int64_t{2} * config_.head_dim;
   for (const RowSet::Segment& segment : rows.segments) {
     const int32_t tail = std::min(shape_.TailRows(source), segment.row_end - segment.row_begin);
     for (int32_t row = segment.row_end - tail; row < segment.row_end; ++row) {
       const int32_t position = segment.first_position + row - segment.row_begin;
-      std::memcpy(segment.source->kv->TailRow(source, position),
-                  ab_.data() + int64_t{row} * 2 * dim,
-                  static_cast<size_t>(dim) * 2 * sizeof(float));
+      std::memcpy(segment.source->kv->TailRow(source, position), ab_.data() + row * floats,
+                  static_cast<size_t>(floats) * sizeof(float));
     }
   }
 }
@@ -218,15 +228,15 @@ void Model::Impl::SelectEntries(int32_t layer, const RowSet& rows) {
 
   const int32_t source = KvSourceIndex(config_, config_.KvSource(layer));
   const int32_t ratio = config_.ratio(layer);
-  std::vector<PagedSource> pages;
-  pages.reserve(rows.segments.size());
-  std::vector<const PagedSource*> sources;
-  std::vector<int32_t> visible;
+  pages_.clear();
+  pages_.reserve(rows.segments.size());  // row_sources_ points into it
+  row_sources_.clear();
+  num_visible_.clear();
   for (const RowSet::Segment& segment : rows.segments) {
-    pages.push_back(segment.source->kv->Source(source));
+    pages_.push_back(segment.source->kv->Source(source));
     for (int32_t row = segment.row_begin; row < segment.row_end; ++row) {
-      sources.push_back(&pages.back());
-      visible.push_back((rows.positions[static_cast<size_t>(row)] + 1) / ratio);
+      row_sources_.push_back(&pages_.back());
+      num_visible_.push_back((rows.positions[static_cast<size_t>(row)] + 1) / ratio);
     }
   }
   const bool makes_blocks = config_.candidate_source_layer_id == layer;
@@ -245,14 +255,15 @@ void Model::Impl::SelectEntries(int32_t layer, const RowSet& rows) {
                          .q = q,
                          .head_weights = w,
                          .head_scale = scale,
-                         .sources = sources.data(),
-                         .num_visible = visible.data(),
+                         .sources = row_sources_.data(),
+                         .num_visible = num_visible_.data(),
                          .selection = selection,
                          .selected_scores = scores,
                          .block_size = config_.candidate_block_size,
                          .topk_blocks = config_.candidate_topk_blocks,
                          .blocks_out = makes_blocks ? blocks : nullptr,
-                         .blocks_in = inside_blocks ? blocks : nullptr});
+                         .blocks_in = inside_blocks ? blocks : nullptr,
+                         .scratch_bytes = index_scratch_bytes_});
   if (makes_blocks) observer_->CandidateBlocks(layer, rows, blocks);
   observer_->Selection(layer, rows, selection, scores);
 }
@@ -317,7 +328,8 @@ void Model::Impl::Attend(const BlockWeights& block, int32_t ring, const RowSet& 
   uint8_t* const fresh = fresh_.Get(count * record);
   MakeSwaRecords(block, xq_.data(), count, rope, fresh);
 
-  std::vector<AttentionSegment> segments;
+  std::vector<AttentionSegment>& segments = attention_segments_;
+  segments.clear();
   for (const RowSet::Segment& segment : rows.segments) {
     SequenceKv* const kv = segment.source->kv;
     segments.push_back({.row_begin = segment.row_begin,

@@ -29,29 +29,14 @@ void Model::Impl::WriteDraftRows(const RowSet& rows, const bf16* main_hidden) {
   }
 }
 
-StatusOr<std::vector<Draft>> Model::Impl::Propose(std::span<const DraftRequest> requests,
-                                                  const DraftChooser& choose) {
-  const int32_t block_rows = config_.dspark_block_size, dim = config_.hidden_size;
-  const auto num_requests = static_cast<int32_t>(requests.size());
+Status Model::Impl::Propose(std::span<const DraftRequest> requests, DraftChooser choose,
+                            std::span<Draft> drafts) {
+  CHECK_EQ(requests.size(), drafts.size());
   ForwardObserver quiet;
   observer_ = &quiet;
-
-  std::vector<ForwardSegment> sources;
-  sources.reserve(requests.size());
-  RowSet rows;
-  for (const DraftRequest& request : requests) {
-    const int32_t row = rows.num_rows();
-    sources.push_back(
-        {.kv = request.kv, .begin = request.position, .end = request.position + block_rows});
-    rows.segments.push_back({&sources.back(), row, row + block_rows, request.position});
-    for (int32_t k = 0; k < block_rows; ++k) {
-      rows.positions.push_back(request.position + k);
-      rows.tokens.push_back(k == 0 ? request.anchor : config_.dspark_noise_token_id);
-      rows.window_begin.push_back(0);
-      rows.is_image.push_back(0);
-    }
-  }
-  const int32_t count = rows.num_rows();
+  MakeDraftRows(requests);
+  const RowSet& rows = draft_rows_;
+  const int32_t count = rows.num_rows(), dim = config_.hidden_size;
   Embed(rows);
   SetRopeRows(rows);
   for (int32_t i = 0; i < config_.num_nextn_predict_layers; ++i) {
@@ -73,15 +58,47 @@ StatusOr<std::vector<Draft>> Model::Impl::Propose(std::span<const DraftRequest> 
                            .out = h});
   bf16* const x = head_x_.Get(int64_t{count} * dim);
   Normalise(h, weights_.mtp_norm, dim, count, x);
-  const int64_t vocab = config_.vocab_size;
-  float* const logits = draft_logits_.Get(count * vocab);
+  float* const logits = draft_logits_.Get(count * int64_t{config_.vocab_size});
   ProjectF32(weights_.head, x, count, logits);
+  ChooseTokens(requests, h, logits, choose, drafts);
+  return OkStatus();
+}
 
-  // The Markov correction is sequential in k: each guess biases the next.
+// draft_rows_: a block of rows a request, the anchor first.
+void Model::Impl::MakeDraftRows(std::span<const DraftRequest> requests) {
+  const int32_t block_rows = config_.dspark_block_size;
+  draft_segments_.clear();
+  draft_segments_.reserve(requests.size());  // rows point into it
+  RowSet& rows = draft_rows_;
+  rows.Clear();
+  for (const DraftRequest& request : requests) {
+    const int32_t row = rows.num_rows();
+    draft_segments_.push_back(
+        {.kv = request.kv, .begin = request.position, .end = request.position + block_rows});
+    rows.segments.push_back({&draft_segments_.back(), row, row + block_rows, request.position});
+    for (int32_t k = 0; k < block_rows; ++k) {
+      rows.positions.push_back(request.position + k);
+      rows.tokens.push_back(k == 0 ? request.anchor : config_.dspark_noise_token_id);
+      rows.window_begin.push_back(0);
+      rows.is_image.push_back(0);
+    }
+  }
+}
+
+// The Markov correction is sequential in k: each guess biases the next.
+// hidden [requests, g, D]; logits [requests, g, V], which are corrected in place.
+void Model::Impl::ChooseTokens(std::span<const DraftRequest> requests, const bf16* hidden,
+                               float* logits, DraftChooser choose, std::span<Draft> drafts) {
+  const int32_t block_rows = config_.dspark_block_size, dim = config_.hidden_size;
   const int32_t rank = config_.dspark_markov_rank;
-  std::vector<int32_t> previous;
-  for (const DraftRequest& request : requests) previous.push_back(request.anchor);
-  std::vector<Draft> drafts(requests.size());
+  const int64_t vocab = config_.vocab_size;
+  const auto num_requests = static_cast<int32_t>(requests.size());
+  previous_.clear();
+  for (const DraftRequest& request : requests) previous_.push_back(request.anchor);
+  for (Draft& draft : drafts) {
+    draft.tokens.clear();
+    draft.confidences.clear();
+  }
   bf16* const pair = confidence_x_.Get(int64_t{num_requests} * (dim + rank));
   bf16* const bigram = bigram_.Get(int64_t{num_requests} * rank);
   float* const correction = markov_logits_.Get(num_requests * vocab);
@@ -89,10 +106,10 @@ StatusOr<std::vector<Draft>> Model::Impl::Propose(std::span<const DraftRequest> 
   for (int32_t k = 0; k < block_rows; ++k) {
     for (int32_t r = 0; r < num_requests; ++r) {
       const bf16* const e =
-          weights_.markov_embed.bf16_data() + int64_t{previous[static_cast<size_t>(r)]} * rank;
+          weights_.markov_embed.bf16_data() + int64_t{previous_[static_cast<size_t>(r)]} * rank;
       std::copy_n(e, rank, bigram + int64_t{r} * rank);
       bf16* const row = pair + int64_t{r} * (dim + rank);
-      std::copy_n(h + int64_t{r * block_rows + k} * dim, dim, row);
+      std::copy_n(hidden + int64_t{r * block_rows + k} * dim, dim, row);
       std::copy_n(e, rank, row + dim);
     }
     ProjectF32(weights_.markov_head, bigram, num_requests, correction);
@@ -104,10 +121,9 @@ StatusOr<std::vector<Draft>> Model::Impl::Propose(std::span<const DraftRequest> 
       Draft& draft = drafts[static_cast<size_t>(r)];
       draft.tokens.push_back(token);
       draft.confidences.push_back(confidence[r]);
-      previous[static_cast<size_t>(r)] = token;
+      previous_[static_cast<size_t>(r)] = token;
     }
   }
-  return drafts;
 }
 
 }  // namespace deepinfer

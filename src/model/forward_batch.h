@@ -66,6 +66,15 @@ struct RowSet {
   std::vector<uint8_t> is_image;                         // [num_rows]
   bool has_images = false;
 
+  // Empties it; the memory stays.
+  void Clear() {
+    segments.clear();
+    positions.clear();
+    tokens.clear();
+    window_begin.clear();
+    is_image.clear();
+    has_images = false;
+  }
   int32_t num_rows() const { return static_cast<int32_t>(positions.size()); }
 };
 

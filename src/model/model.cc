@@ -30,6 +30,7 @@ Model::Impl::Impl(const ModelConfig& config, const ModelWeights& weights,
       token_classes_(std::move(token_classes)),
       backend_(options.backend),
       index_scores_(options.index_scores),
+      index_scratch_bytes_(options.index_scratch_bytes),
       engram_source_(options.engram_source),
       expert_source_(options.expert_source),
       engram_ids_(config.engram_layer_ids.size()) {
@@ -51,8 +52,9 @@ StatusOr<std::span<const float>> Model::Impl::Forward(const ForwardBatch& batch,
                                                       ForwardObserver* observer) {
   ForwardObserver quiet;
   observer_ = observer != nullptr ? observer : &quiet;
-  const RowSet all = MakeRows(batch, /*decoder=*/false);
-  const RowSet kept = MakeRows(batch, /*decoder=*/true);
+  MakeRows(batch, /*decoder=*/false, all_);
+  MakeRows(batch, /*decoder=*/true, kept_);
+  const RowSet &all = all_, &kept = kept_;
   const RowSet* rows = &all;
   if (all.num_rows() == 0) return std::span<const float>();
   AnnounceEngramRows(all, kept);
@@ -80,8 +82,8 @@ StatusOr<std::span<const float>> Model::Impl::Forward(const ForwardBatch& batch,
   return Logits(kept);
 }
 
-RowSet Model::Impl::MakeRows(const ForwardBatch& batch, bool decoder) const {
-  RowSet rows;
+void Model::Impl::MakeRows(const ForwardBatch& batch, bool decoder, RowSet& rows) const {
+  rows.Clear();
   for (const ForwardSegment& segment : batch.segments) {
     CHECK_LE(segment.begin, segment.end);
     CHECK(segment.snapshot.rows == nullptr ||
@@ -103,17 +105,16 @@ RowSet Model::Impl::MakeRows(const ForwardBatch& batch, bool decoder) const {
       rows.has_images |= image != 0;
     }
   }
-  return rows;
 }
 
 void Model::Impl::Embed(const RowSet& rows) {
   const int64_t count = rows.num_rows();
-  std::vector<const bf16*> overrides;
+  overrides_.clear();
   if (rows.has_images) {
     for (const RowSet::Segment& segment : rows.segments) {
       const ForwardSegment& source = *segment.source;
       for (int32_t i = 0; i < segment.row_end - segment.row_begin; ++i) {
-        overrides.push_back(source.image_rows != nullptr ? source.image_rows[i] : nullptr);
+        overrides_.push_back(source.image_rows != nullptr ? source.image_rows[i] : nullptr);
       }
     }
   }
@@ -122,7 +123,7 @@ void Model::Impl::Embed(const RowSet& rows) {
                        .num_streams = config_.hc_mult,
                        .ids = rows.tokens.data(),
                        .table = weights_.embed,
-                       .overrides = overrides.empty() ? nullptr : overrides.data(),
+                       .overrides = overrides_.empty() ? nullptr : overrides_.data(),
                        .streams = streams_.Get(count * StreamElements()),
                        .pre = pre_.Get(count * config_.hc_mult)});
 }
@@ -189,14 +190,14 @@ void Model::Impl::RecordMainHidden(int32_t target, const RowSet& rows) {
   const int32_t dim = config_.hidden_size;
   const auto targets = static_cast<int64_t>(config_.dspark_target_layer_ids.size());
   const int32_t count = rows.num_rows();
-  std::vector<float> equal(static_cast<size_t>(count) * static_cast<size_t>(config_.hc_mult),
-                           1.0f / static_cast<float>(config_.hc_mult));
+  equal_.assign(static_cast<size_t>(count) * static_cast<size_t>(config_.hc_mult),
+                1.0f / static_cast<float>(config_.hc_mult));
   bf16* const mean = collapsed_.Get(int64_t{count} * dim);
   HyperCollapse(backend_, {.num_tokens = count,
                            .num_streams = config_.hc_mult,
                            .dim = dim,
                            .streams = streams_.data(),
-                           .pre = equal.data(),
+                           .pre = equal_.data(),
                            .out = mean});
   for (int64_t t = 0; t < count; ++t) {
     std::memcpy(main_hidden_.data() + (t * targets + target) * dim, mean + t * dim,
@@ -273,10 +274,23 @@ StatusOr<std::span<const float>> Model::Forward(const ForwardBatch& batch,
   return impl_->Forward(batch, observer);
 }
 
-StatusOr<std::vector<Draft>> Model::Propose(std::span<const DraftRequest> requests,
-                                            const DraftChooser& choose) {
-  return impl_->Propose(requests, choose);
+Status Model::Propose(std::span<const DraftRequest> requests, DraftChooser choose,
+                      std::span<Draft> drafts) {
+  return impl_->Propose(requests, choose, drafts);
 }
+
+StatusOr<std::vector<Draft>> Model::Propose(std::span<const DraftRequest> requests,
+                                            DraftChooser choose) {
+  std::vector<Draft> drafts(requests.size());
+  DI_RETURN_IF_ERROR(Propose(requests, choose, drafts));
+  return drafts;
+}
+
+ScratchPlan Model::PlanScratch(const ModelConfig& config, const ModelOptions& options,
+                               const ReserveShape& shape) {
+  return Impl::PlanScratch(config, options, shape);
+}
+void Model::Reserve(const ReserveShape& shape) { impl_->Reserve(shape); }
 
 void Model::WriteDraftRows(SequenceKv* kv, int32_t begin, int32_t num_rows,
                            const bf16* main_hidden) {

@@ -3,15 +3,16 @@
 // The same code computes whole prompts, chunks, replays, verifications and single tokens: a row's
 // result depends on its own sequence alone, never on what else is in the pass or how the prompt was
 // cut. Layers follow model.md 3 in paper order (attention.cc, feed_forward.cc, memory.cc,
-// draft.cc). Threads: the step loop only. Owns scratch that grows to the largest pass seen.
+// draft.cc). Threads: the step loop only. Owns scratch that grows to the largest pass seen, or is
+// taken ahead by Reserve().
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
 
+#include "base/function_ref.h"
 #include "base/status.h"
 #include "kernels/backend.h"
 #include "kernels/indexer/indexer.h"
@@ -31,6 +32,25 @@ struct ModelOptions {
   // They outlive the model.
   EngramSource* engram_source = nullptr;
   ExpertSource* expert_source = nullptr;
+  // What choosing index entries may take of memory on the CPU, over all threads, however long the
+  // context: longer ones are chosen from in tiles, with the same result.
+  int64_t index_scratch_bytes = int64_t{64} << 20;
+};
+
+// The largest passes that are to come.
+struct ReserveShape {
+  int32_t max_rows = 0;            // of a pass
+  int32_t max_logits_rows = 0;     // of a pass that ask for logits
+  int32_t max_draft_requests = 0;  // of a Propose
+  int32_t max_context = 0;         // positions of a sequence
+};
+
+// What a model takes besides weights and KV for passes of some shape.
+struct ScratchPlan {
+  int64_t rows_bytes = 0;     // arrays with a row for each of the pass
+  int64_t threads_bytes = 0;  // of the threads that run ops; of all threads together
+  int64_t index_bytes = 0;    // the part of threads_bytes that choosing index entries uses
+  int64_t total_bytes() const { return rows_bytes + threads_bytes; }
 };
 
 // One drafting sequence: `anchor` was sampled for `position` and is not in any cache yet.
@@ -49,7 +69,7 @@ struct Draft {
 
 // Chooses a draft token from corrected logits [V]; k = 0..g-1.
 using DraftChooser =
-    std::function<int32_t(int32_t request, int32_t k, std::span<const float> logits)>;
+    FunctionRef<int32_t(int32_t request, int32_t k, std::span<const float> logits)>;
 
 class Model {
  public:
@@ -62,6 +82,14 @@ class Model {
   const ModelConfig& config() const;
   const KvShape& kv_shape() const;
 
+  // What Reserve would take with these options, of which only the backend's fast forms count.
+  static ScratchPlan PlanScratch(const ModelConfig& config, const ModelOptions& options,
+                                 const ReserveShape& shape);
+  // Takes all scratch for passes up to this shape, so that none of them allocates. Where experts or
+  // engram rows come from a source, that one may. Requires: called on the thread that is to run the
+  // passes; a part of the scratch belongs to threads.
+  void Reserve(const ReserveShape& shape);
+
   // Runs the pass, updates every segment's KV, and returns logits [rows that asked, V], in row
   // order; the memory is valid until the next call. `observer` may be null.
   // Errors: as the sources of ModelOptions, never without one. What the pass has written to its
@@ -69,10 +97,13 @@ class Model {
   StatusOr<std::span<const float>> Forward(const ForwardBatch& batch,
                                            ForwardObserver* observer = nullptr);
 
-  // Proposes for several sequences at once. Requires: the config has draft blocks.
+  // Proposes for several sequences at once into `drafts`, one a request, whose memory is reused.
+  // Requires: the config has draft blocks.
   // Errors: as Forward; KV is not touched.
-  StatusOr<std::vector<Draft>> Propose(std::span<const DraftRequest> requests,
-                                       const DraftChooser& choose);
+  Status Propose(std::span<const DraftRequest> requests, DraftChooser choose,
+                 std::span<Draft> drafts);
+  // The same with memory of its own.
+  StatusOr<std::vector<Draft>> Propose(std::span<const DraftRequest> requests, DraftChooser choose);
 
   // Test instrument: writes draft KV rows for positions [begin, begin + rows) of a sequence from
   // given main_hidden [rows, targets * D], as Forward does from its own.

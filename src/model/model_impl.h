@@ -23,16 +23,26 @@ class Model::Impl {
        const ModelOptions& options);
 
   StatusOr<std::span<const float>> Forward(const ForwardBatch& batch, ForwardObserver* observer);
-  StatusOr<std::vector<Draft>> Propose(std::span<const DraftRequest> requests,
-                                       const DraftChooser& choose);
+  Status Propose(std::span<const DraftRequest> requests, DraftChooser choose,
+                 std::span<Draft> drafts);
   void WriteDraftRows(const RowSet& rows, const bf16* main_hidden);
+
+  static ScratchPlan PlanScratch(const ModelConfig& config, const ModelOptions& options,
+                                 const ReserveShape& shape);
+  void Reserve(const ReserveShape& shape);
 
   const ModelConfig config_;
   const KvShape shape_;
 
  private:
+  // ---- scratch_plan.cc
+  // visit(member, elements) for every member that grows with the pass.
+  template <typename Visit>
+  static void VisitScratch(const ModelConfig& config, const ReserveShape& shape,
+                           const Visit& visit);
+
   // ---- model.cc: the order of things
-  RowSet MakeRows(const ForwardBatch& batch, bool decoder) const;
+  void MakeRows(const ForwardBatch& batch, bool decoder, RowSet& rows) const;
   void Embed(const RowSet& rows);
   Status RunLayer(int32_t layer, const RowSet& rows);
   void EnterDecoder(const RowSet& all, const RowSet& kept);
@@ -51,6 +61,9 @@ class Model::Impl {
   void QueryInput(const BlockWeights& block, int32_t num_rows);
   void AttentionSublayer(int32_t layer, const RowSet& rows);
   void ProduceGlobalKv(int32_t layer, const RowSet& rows);
+  void ListEntries(int32_t source, const RowSet& rows);
+  void PlaceEntries(int32_t source);
+  void KeepOpenGroup(int32_t source, const RowSet& rows);
   void SelectEntries(int32_t layer, const RowSet& rows);
   // Shared by text layers and draft blocks: x_ -> y_. `ring` = the layer's ring; selection may be
   // null.
@@ -69,10 +82,15 @@ class Model::Impl {
   Status FeedForwardSublayer(int32_t block, const RowSet& rows);
   void SharedExpert(const ExpertWeights& shared, const bf16* xq, int32_t num_rows, bf16* out);
 
+  // ---- draft.cc
+  void MakeDraftRows(std::span<const DraftRequest> requests);
+  void ChooseTokens(std::span<const DraftRequest> requests, const bf16* hidden, float* logits,
+                    DraftChooser choose, std::span<Draft> drafts);
+
   // ---- memory.cc
   // Computes the row ids of every table for the rows that its layer will run on, and asks for them.
   void AnnounceEngramRows(const RowSet& all, const RowSet& kept);
-  void HashRows(int32_t table, const RowSet& rows, int32_t* ids) const;
+  void HashRows(int32_t table, const RowSet& rows, int32_t* ids);
   StatusOr<EngramRows> RowsOfTable(int32_t table);
   Status EngramLayer(int32_t table, const RowSet& rows);
 
@@ -87,12 +105,16 @@ class Model::Impl {
   const std::vector<int32_t> token_classes_;
   const Backend backend_;
   const IndexScores index_scores_;
+  const int64_t index_scratch_bytes_;
   EngramSource* const engram_source_;  // may be null
   ExpertSource* const expert_source_;  // may be null
   std::optional<EngramHash> engram_hash_;
   std::vector<float> plain_freqs_;     // ratio 0 and draft
   std::vector<float> compress_freqs_;  // ratio > 0
   ForwardObserver* observer_ = nullptr;
+
+  // Rows of the pass, for the two halves, and of a proposal.
+  RowSet all_, kept_, draft_rows_;
 
   // The state that flows from layer to layer, [T, ...].
   Scratch<bf16> streams_, main_hidden_;
@@ -114,6 +136,27 @@ class Model::Impl {
   Scratch<bf16> engram_x_, engram_kv_;
   Scratch<float> logits_, draft_logits_, markov_logits_, confidence_;
   Scratch<bf16> head_x_, draft_x_, bigram_, confidence_x_;
+
+  // Lists of one call each; they keep their memory.
+  struct Entry {  // of global KV
+    SequenceKv* kv;
+    int32_t idx;
+  };
+  std::vector<Entry> entries_;            // completed by the rows of the pass
+  std::vector<const float*> group_rows_;  // [entries, ratio]
+  std::vector<int32_t> entry_positions_;  // [entries]
+  std::vector<uint8_t*> entry_records_, entry_keys_, entry_scales_;  // [entries] where they go
+  std::vector<PagedSource> pages_;                                   // [segments]
+  std::vector<const PagedSource*> row_sources_;                      // [T]
+  std::vector<int32_t> num_visible_;                                 // [T]
+  std::vector<AttentionSegment> attention_segments_;
+  std::vector<const bf16*> overrides_;               // [T]
+  std::vector<uint8_t> live_;                        // [T]
+  std::vector<std::span<const int32_t>> announced_;  // [tables]
+  std::vector<int32_t> history_;                     // [n-gram]
+  std::vector<float> equal_;                         // [T, hc]
+  std::vector<ForwardSegment> draft_segments_;       // [requests]
+  std::vector<int32_t> previous_;                    // [requests] the token before the next guess
 };
 
 }  // namespace deepinfer

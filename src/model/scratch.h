@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 
 namespace deepinfer {
@@ -21,6 +22,12 @@ class Scratch {
     return memory_.get();
   }
   T* data() const { return memory_.get(); }
+
+  // The same, and touches it: the system gives memory when it is touched.
+  void Reserve(int64_t count) {
+    std::memset(Get(count), 0, static_cast<size_t>(count) * sizeof(T));
+  }
+  static int64_t BytesOf(int64_t count) { return count * static_cast<int64_t>(sizeof(T)); }
 
  private:
   std::unique_ptr<T[]> memory_;

@@ -29,6 +29,13 @@ std::unique_ptr<Model> TestModel::MakeModel(const ModelWeights& weights, EngramS
                    .expert_source = experts});
 }
 
+std::unique_ptr<Model> TestModel::MakeModel(int64_t index_scratch_bytes) {
+  return std::make_unique<Model>(
+      checkpoint_->config(), weights(), classes_,
+      ModelOptions{.backend = {.variant = variant_, .threads = &threads_},
+                   .index_scratch_bytes = index_scratch_bytes});
+}
+
 TestSequence::TestSequence(Model& model, std::vector<int32_t> ids)
     : tokens(std::move(ids)), model_(model) {
   kv_ = std::make_unique<StandaloneKv>(model.kv_shape(), static_cast<int64_t>(tokens.size()));

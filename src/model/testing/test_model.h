@@ -30,6 +30,8 @@ class TestModel {
   std::unique_ptr<Model> MakeModel(const PlacedWeights& placed) {
     return MakeModel(placed.weights(), placed.engram_source(), placed.expert_source());
   }
+  // The same with weights in memory and another budget for choosing index entries.
+  std::unique_ptr<Model> MakeModel(int64_t index_scratch_bytes);
   SimulatedDisk& disk() { return disk_; }
   const Checkpoint& checkpoint() const { return *checkpoint_; }
   const ModelWeights& weights() const { return packed_->weights(); }
