@@ -33,6 +33,7 @@ StatusOr<int> RunEvalCommand(const CommandContext& context);
 StatusOr<int> RunInspectCommand(const CommandContext& context);
 StatusOr<int> RunBenchCommand(const CommandContext& context);
 StatusOr<int> RunSelftestCommand(const CommandContext& context);
+StatusOr<int> RunVerifyCommand(const CommandContext& context);
 
 // Reads the options; prints and returns the exit code if that is all there is to do (--help, or a
 // mistake in them).

@@ -24,6 +24,8 @@ constexpr Command kCommands[] = {
     {"bench", "how fast the ops run here, beside the machine's ceilings", RunBenchCommand},
     {"selftest", "compares every op with its oracle, or a checkpoint with golden data",
      RunSelftestCommand},
+    {"verify", "one result, whatever else runs and however it is cut: checked here, bit for bit",
+     RunVerifyCommand},
 };
 
 std::string Help() {

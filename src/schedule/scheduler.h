@@ -83,6 +83,7 @@ struct SequenceSpec {
 struct SchedulerStats {
   int64_t num_plans = 0;
   int64_t rows = 0, decode_rows = 0, replay_rows = 0;
+  int64_t chunks = 0;                            // row sets of prefill
   int64_t prompt_tokens = 0, cached_tokens = 0;  // of sequences that started
   int64_t hits_with_slot = 0, hits_replayed = 0;
   int64_t preempted = 0, resumed = 0, preempt_recomputed = 0;

@@ -147,6 +147,7 @@ void Scheduler::PlanPrefillRows() {
     }
     entry->next_row = rows.end;
     entry->last_chunk = plan_->number;
+    ++stats_.chunks;
     if (replaying) {
       plan_->num_replay_rows += std::min(rows.end, replay.num_cached) - rows.begin;
     }
