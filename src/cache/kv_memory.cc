@@ -143,9 +143,8 @@ void KvMemory::LoadState(int32_t save, int32_t state) {
   Copy(State(state), saved, state_stride_);
 }
 
-// All bits set is NaN in E4M3, in E8M0 and in F32.
 void KvMemory::ClearState(int32_t state) {
-  std::memset(State(state), 0xff, static_cast<size_t>(state_stride_));
+  std::memset(State(state), kNanByte, static_cast<size_t>(state_stride_));
 }
 
 // ---- Snapshots ----------------------------------------------------------------------------------

@@ -221,7 +221,7 @@ TEST_F(KvMemoryTest, AClearedStateHoldsNoNumber) {
   const std::vector<uint8_t> neighbour = BytesOf(1);
   memory_->ClearState(0);
   for (const float value : Tails(0)) ASSERT_TRUE(std::isnan(value));
-  for (const uint8_t byte : Rings(0)) ASSERT_EQ(byte, 0xff);  // NaN as a code and as a scale
+  for (const uint8_t byte : Rings(0)) ASSERT_EQ(byte, kNanByte);
   EXPECT_EQ(BytesOf(1), neighbour);
 }
 

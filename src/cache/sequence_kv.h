@@ -21,6 +21,10 @@
 
 namespace deepinfer {
 
+// A byte that is NaN as a number and as a scale of every KV format, and as a part of an F32. Memory
+// that holds no rows yet is filled with it.
+inline constexpr uint8_t kNanByte = 0xff;
+
 // Sizes of a sequence's state; formulas of the model's shape (model/kv_shape.h makes it).
 struct KvShape {
   PageLayout layout;

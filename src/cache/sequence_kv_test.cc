@@ -2,9 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <set>
 
 #include "cache/standalone_kv.h"
+#include "kernels/kv_records/kv_records.h"
 
 namespace deepinfer {
 namespace {
@@ -52,6 +54,16 @@ TEST(SequenceKv, EntriesLieInThePageOfTheTable) {
   EXPECT_EQ(source.section.ratio, 2);
   EXPECT_EQ(source.PageOf(31), memory.pages().data() + 2 * Shape().layout.page_bytes);
   EXPECT_EQ(source.PageOf(32), memory.pages().data());
+}
+
+TEST(StandaloneKv, HoldsNoNumberAtFirst) {
+  StandaloneKv memory(Shape(), 1);
+  std::vector<float> numbers(32);
+  DecodeSwaRecord(memory.kv().Ring(1), 32, numbers.data());
+  for (const float number : numbers) EXPECT_TRUE(std::isnan(number));
+  DecodeGlobalRecord(memory.kv().Source(0).GlobalRecord(5, 32), 32, numbers.data());
+  for (const float number : numbers) EXPECT_TRUE(std::isnan(number));
+  EXPECT_TRUE(std::isnan(memory.kv().TailRow(2, 1)[7]));
 }
 
 TEST(StandaloneKv, HasPagesForEveryToken) {

@@ -11,7 +11,8 @@ namespace deepinfer {
 
 class StandaloneKv {
  public:
-  // Zeroed memory for positions [0, max_tokens); the page table is complete.
+  // Memory for positions [0, max_tokens), the page table complete. All of it is NaN, so that what
+  // is read before it was written shows.
   StandaloneKv(const KvShape& shape, int64_t max_tokens);
   StandaloneKv(const StandaloneKv&) = delete;
   StandaloneKv& operator=(const StandaloneKv&) = delete;

@@ -285,11 +285,15 @@ class Bench {
   // One token a pass, each at the next position, over made-up KV.
   StepFigure Decode() {
     const int32_t first = options_.decode_context;
-    StandaloneKv memory(model_.kv_shape(), first + options_.decode_steps);
+    const KvShape& shape = model_.kv_shape();
+    StandaloneKv memory(shape, first + options_.decode_steps);
     SequenceKv& kv = memory.kv();
     FillKv(memory.pages().data(), std::ssize(memory.pages()));
-    for (int32_t ring = 0; ring < config_.num_hidden_layers; ++ring) {
-      FillKv(kv.Ring(ring), model_.kv_shape().RingBytes());
+    FillKv(kv.Ring(0), shape.AllRingBytes());
+    for (int32_t source = 0; source < shape.num_sources(); ++source) {
+      if (shape.TailRows(source) > 0) {
+        std::fill_n(kv.TailRow(source, 0), shape.TailFloats(source), 0.25f);
+      }
     }
     LayerTimer timer(clock_, config_, empty_caches_);
     for (int32_t p = first; p < first + options_.decode_steps; ++p) Pass(kv, p, p + 1, timer);
