@@ -27,10 +27,10 @@ void* ThreadScratch::Take(int64_t bytes) {
 void ThreadScratch::Close(int64_t mark, size_t num_extra) {
   --num_frames_;
   used_ = mark;
-  if (extra_.size() == num_extra) return;
-  extra_.resize(num_extra);
+  if (extra_.size() > num_extra) extra_.resize(num_extra);
+  if (num_frames_ > 0 || peak_ <= memory_.num_bytes()) return;
   // A quarter more, so that a context that grows token by token does not take new memory for each.
-  if (num_frames_ == 0) memory_.Get<uint8_t>(peak_ + peak_ / 4);
+  memory_.Get<uint8_t>(peak_ + peak_ / 4);
 }
 
 }  // namespace deepinfer

@@ -58,6 +58,23 @@ TEST(ThreadScratch, WhatDoesNotFitIsThereAllTheSameAndJoinsLater) {
   });
 }
 
+TEST(ThreadScratch, WhatDidNotFitInAnInnerFrameJoinsWhenTheOuterOneCloses) {
+  OnNewThread([] {
+    ThreadScratch& scratch = ThreadScratch::Mine();
+    scratch.Reserve(256);
+    {
+      ScratchFrame outer;
+      outer.Get<uint8_t>(64);
+      {
+        ScratchFrame inner;
+        inner.Get<uint8_t>(1000);
+      }
+      EXPECT_EQ(scratch.capacity_bytes(), 256);
+    }
+    EXPECT_GE(scratch.capacity_bytes(), 64 + 1024);
+  });
+}
+
 TEST(ThreadScratch, ReserveTakesOnceAndKeepsTheLargest) {
   OnNewThread([] {
     ThreadScratch& scratch = ThreadScratch::Mine();
@@ -65,9 +82,16 @@ TEST(ThreadScratch, ReserveTakesOnceAndKeepsTheLargest) {
     EXPECT_EQ(scratch.capacity_bytes(), 5056);
     scratch.Reserve(100);
     EXPECT_EQ(scratch.capacity_bytes(), 5056);
-    ScratchFrame frame;
-    EXPECT_DEATH(scratch.Reserve(9000), "num_frames_ == 0|num_frames_");
   });
+}
+
+TEST(ThreadScratchDeathTest, ReserveUnderAnOpenFrameWouldMoveItsArrays) {
+  EXPECT_DEATH(
+      {
+        ScratchFrame frame;
+        ThreadScratch::Mine().Reserve(int64_t{1} << 30);
+      },
+      "num_frames_");
 }
 
 TEST(ScratchMeter, CountsWhatAFrameWouldTake) {

@@ -272,6 +272,7 @@ TEST(IndexSelect, TilesChangeNothingAndKeepTheBudget) {
   for (const IndexScores scores : {IndexScores::kOfficial, IndexScores::kF32}) {
     IndexShape shape = kToy;
     shape.scores = scores;
+    shape.block_size = 7;
     IndexCase c(shape, 3000, {0, 1, 9, 17, 1000, 2047, 2999, 3000}, 77);
     ThreadPool pool(2);
     const Backend backend{.threads = &pool};
