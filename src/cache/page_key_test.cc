@@ -75,7 +75,8 @@ TEST(PageKey, EveryVectorIsReproduced) {
   ASSERT_EQ(file["page_tokens"], kTokensPerPage);
   ASSERT_GE(file["vectors"].size(), 40u);
   for (const json& vector : file["vectors"]) {
-    EXPECT_EQ(KeysOf(vector), vector["keys"]) << vector["title"];
+    const std::vector<std::string> expected = vector["keys"];
+    EXPECT_EQ(KeysOf(vector), expected) << vector["title"];
   }
 }
 
