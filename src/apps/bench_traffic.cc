@@ -36,8 +36,8 @@ TrafficMix ScaledTo(TrafficMix mix, int32_t max_tokens) {
   // Rounding up may add a token to each of up to eight lengths.
   const double scale = std::min(1.0, static_cast<double>(max_tokens - 8) / LongestRequest(mix));
   if (scale == 1.0) return mix;
-  for (int32_t* length : {&mix.prompt_min, &mix.prompt_max, &mix.output_min, &mix.output_max,
-                          &mix.shared_prefix}) {
+  for (int32_t* length :
+       {&mix.prompt_min, &mix.prompt_max, &mix.output_min, &mix.output_max, &mix.shared_prefix}) {
     *length = static_cast<int32_t>(std::ceil(scale * *length));
   }
   return mix;
@@ -98,17 +98,16 @@ std::vector<TimedRequest> MakeTraffic(const TrafficMix& wanted, const TrafficOpt
   const std::vector<int32_t> prefix = DrawIds(mix.shared_prefix, options.vocab_size, rng);
   std::vector<Session> sessions(static_cast<size_t>(mix.num_sessions));
   std::vector<TimedRequest> traffic;
-  for (const double arrival :
-       PoissonArrivals(options.num_requests, options.requests_per_s, rng)) {
+  for (const double arrival : PoissonArrivals(options.num_requests, options.requests_per_s, rng)) {
     Session fresh;
     Session& session = sessions.empty() ? fresh : sessions[traffic.size() % sessions.size()];
     if (session.num_turns++ % kMaxTurns == 0) session.history = prefix;
     const std::vector<int32_t> turn =
         DrawIds(Between(mix.prompt_min, mix.prompt_max, rng), options.vocab_size, rng);
     session.history.insert(session.history.end(), turn.begin(), turn.end());
-    traffic.push_back({.arrival_s = arrival,
-                       .request = FixedRequest(session.history,
-                                               Between(mix.output_min, mix.output_max, rng))});
+    traffic.push_back(
+        {.arrival_s = arrival,
+         .request = FixedRequest(session.history, Between(mix.output_min, mix.output_max, rng))});
   }
   return traffic;
 }

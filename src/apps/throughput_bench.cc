@@ -18,9 +18,9 @@ namespace {
 constexpr int kRounds = 5;      // of which medians are taken
 constexpr int kColdRounds = 3;  // of long cold prompts
 constexpr int64_t kCeilingBytes = int64_t{256} << 20;
-constexpr int32_t kPlanPrompt = 2, kPlanTokens = 132;   // page ends at 64 and 128
-constexpr int32_t kHitTail = 4;                         // tokens of a hit's prompt after its pages
-constexpr double kRateShares[] = {0.3, 0.6, 0.9};       // of what a mix reaches at once
+constexpr int32_t kPlanPrompt = 2, kPlanTokens = 132;  // page ends at 64 and 128
+constexpr int32_t kHitTail = 4;                        // tokens of a hit's prompt after its pages
+constexpr double kRateShares[] = {0.3, 0.6, 0.9};      // of what a mix reaches at once
 constexpr int32_t kNumStepTimes = 1 << 16;
 
 Percentiles PercentilesOf(const std::vector<double>& values) {
@@ -81,8 +81,8 @@ class Bench {
     if (wanted <= most) return wanted;
     const int32_t fitting = (most - tail) / kTokensPerPage * kTokensPerPage + tail;
     if (fitting < kTokensPerPage + tail) {
-      return InvalidArgument("bench throughput: part hits needs prompts of ",
-                             kTokensPerPage + tail, " tokens, max-model-len is ", longest());
+      return InvalidArgument("bench throughput: part hits needs prompts of ", kTokensPerPage + tail,
+                             " tokens, max-model-len is ", longest());
     }
     LogInfo("prompts of ", fitting, " tokens instead of ", wanted, ": max-model-len is ",
             longest());
@@ -142,8 +142,9 @@ Status Bench::RunSingle() {
   std::vector<double> engine_s, bare_s;
   for (int round = 0; round <= kRounds; ++round) {  // the first does not count
     const std::vector<int32_t> prompt = Ids(num_prompt);
-    DI_ASSIGN_OR_RETURN(const Service service,
-                        ServeAtOnce(loaded_.core(), clock_, {FixedRequest(prompt, num_decoded + 1)}));
+    DI_ASSIGN_OR_RETURN(
+        const Service service,
+        ServeAtOnce(loaded_.core(), clock_, {FixedRequest(prompt, num_decoded + 1)}));
     BarePasses bare(loaded_.model(), clock_, num_prompt + num_decoded);
     DI_RETURN_IF_ERROR(bare.Prefill(prompt, scheduling().max_num_batched_tokens));
     std::vector<double> steps;
@@ -186,9 +187,8 @@ Status Bench::RunBatch() {
                            "; too few for all requests of part batch to decode together");
   }
   figures.step_s = Median(periods);
-  figures.dot_fraction =
-      figures.TokensPerSecond() * static_cast<double>(result_.single.work.macs) /
-      result_.ceilings.macs_per_s;
+  figures.dot_fraction = figures.TokensPerSecond() * static_cast<double>(result_.single.work.macs) /
+                         result_.ceilings.macs_per_s;
   LogInfo("batch: ", figures.TokensPerSecond(), " tokens/s");
   return OkStatus();
 }
@@ -197,8 +197,7 @@ Status Bench::RunBatch() {
 Status Bench::RunPlan() {
   PlanFigures& figures = result_.plan;
   figures.num_requests = options_.plan_requests;
-  DI_ASSIGN_OR_RETURN(const auto engine,
-                      NewInstance(scheduling().replay, options_.plan_requests));
+  DI_ASSIGN_OR_RETURN(const auto engine, NewInstance(scheduling().replay, options_.plan_requests));
   std::vector<Request> requests;
   for (int32_t i = 0; i < options_.plan_requests; ++i) {
     requests.push_back(FixedRequest(Ids(kPlanPrompt), kPlanTokens));
@@ -217,7 +216,8 @@ Status Bench::RunPlan() {
 
 // Rounds of fresh prompts: once, after other requests again; both modes in turns.
 Status Bench::RunHits() {
-  DI_ASSIGN_OR_RETURN(const int32_t num_prompt, FittingPrompt(options_.hit_prompt_tokens, kHitTail));
+  DI_ASSIGN_OR_RETURN(const int32_t num_prompt,
+                      FittingPrompt(options_.hit_prompt_tokens, kHitTail));
   struct Side {
     std::unique_ptr<EngineInstance> engine;
     HitFigures* figures;
@@ -360,8 +360,8 @@ StatusOr<ThroughputBench> BenchThroughput(EngineFlags flags, const ThroughputOpt
       .num_threads = flags.engine.num_threads > 0 ? flags.engine.num_threads : DefaultNumThreads()};
   {
     ThreadPool threads(result.num_threads, {.pin = true});
-    DI_ASSIGN_OR_RETURN(result.ceilings, MeasureMachine({.variant = variant, .threads = &threads},
-                                                        context.clock));
+    DI_ASSIGN_OR_RETURN(result.ceilings,
+                        MeasureMachine({.variant = variant, .threads = &threads}, context.clock));
   }
   result.single.work = CountTokenWork(loaded->config(), loaded->placed_weights().weights());
   DI_RETURN_IF_ERROR(Bench(*loaded, options, context.clock, result).Run(rates));

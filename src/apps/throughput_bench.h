@@ -22,7 +22,7 @@
 namespace deepinfer {
 
 struct ThroughputOptions {
-  std::vector<std::string> parts;  // empty: all
+  std::vector<std::string> parts;                   // empty: all
   int32_t prompt_tokens = 128, decode_tokens = 32;  // of single and batch
   int32_t batch_requests = 32;
   int32_t plan_requests = 256;
