@@ -47,7 +47,8 @@ class AlignedScratch {
   int64_t bytes_ = 0;
 };
 
-// The stack of the calling thread.
+// The stack of the calling thread. AddressSanitizer sees what frames have taken as valid, and
+// nothing else of it.
 class ThreadScratch {
  public:
   static ThreadScratch& Mine();
@@ -63,6 +64,7 @@ class ThreadScratch {
   friend class ScratchFrame;
   void* Take(int64_t bytes);
   void Close(int64_t mark, size_t num_extra);
+  void Grow(int64_t bytes);
 
   AlignedScratch memory_;
   std::vector<AlignedScratch> extra_;  // what did not fit; joins `memory_` when no frame is open
@@ -85,7 +87,7 @@ class ScratchFrame {
   template <typename T>
   T* Get(int64_t count) {
     static_assert(std::is_trivially_destructible_v<T> && alignof(T) <= kScratchAlignment);
-    return static_cast<T*>(scratch_.Take(ScratchRounded(count * int64_t{sizeof(T)})));
+    return static_cast<T*>(scratch_.Take(count * int64_t{sizeof(T)}));
   }
 
  private:

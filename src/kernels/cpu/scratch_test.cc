@@ -94,6 +94,23 @@ TEST(ThreadScratchDeathTest, ReserveUnderAnOpenFrameWouldMoveItsArrays) {
       "num_frames_");
 }
 
+#if defined(__SANITIZE_ADDRESS__)
+TEST(ThreadScratchDeathTest, AddressSanitizerSeesTheEndOfAnArrayAndOfItsFrame) {
+  ThreadScratch::Mine().Reserve(4096);
+  ScratchFrame frame;
+  auto* const array = frame.Get<uint8_t>(100);
+  frame.Get<uint8_t>(100);
+  array[99] = 1;
+  EXPECT_DEATH(array[104] = 1, "use-after-poison");
+  uint8_t* gone = nullptr;
+  {
+    ScratchFrame inner;
+    gone = inner.Get<uint8_t>(100);
+  }
+  EXPECT_DEATH(gone[0] = 1, "use-after-poison");
+}
+#endif
+
 TEST(ScratchMeter, CountsWhatAFrameWouldTake) {
   OnNewThread([] {
     const auto take = [](auto& memory) {
