@@ -40,10 +40,10 @@ struct ForwardSegment {
   // Rings of the encoder half keep their rows of positions < this: a replay that feeds the decoder
   // alone reads its own rows and leaves restored ones as they are. Pages: keep_entries_below.
   int32_t keep_rings_below = 0;
-  // Gets the ring rows of positions [end - ring_rows, end) as a pass that stops at `end` would
-  // leave them; those of positions < 0 stay as they are. Which of the others a ring has ever held
-  // is the caller's to know. A half that runs no row of the segment writes nothing. Requires: begin
-  // <= snapshot.end <= end.
+  // Gets the ring rows of positions [end - ring_rows, end) as a pass that stops at `end` leaves
+  // them; rows of positions < 0 stay as they are. Which others a ring has ever held is the caller's
+  // to know. A half that runs no row of the segment writes nothing.
+  // Requires: begin <= snapshot.end <= end.
   SnapshotTarget snapshot;
 
   int32_t logits_begin =
