@@ -289,6 +289,7 @@ void EngineCore::TakeResults(StepJob& job) {
   for (const int32_t copy : job.failed_copies) {
     scheduler_.Forget(job.plan.copies[static_cast<size_t>(copy)]);
   }
+  scheduler_.CommitCopies(job.plan);
   for (size_t i = 0; i < job.plan.rows.size(); ++i) {
     TakeOutcome(job.plan.rows[i], job.outcomes[i]);
   }

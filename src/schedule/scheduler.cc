@@ -131,6 +131,16 @@ void Scheduler::ClearCache() {
 
 // ---- results
 
+void Scheduler::CommitCopies(const StepPlan& plan) {
+  for (const PlannedCopy& copy : plan.copies) {
+    if (copy.sequence.v < 0) continue;
+    Entry& entry = At(copy.sequence);
+    CHECK_GT(entry.copies_in_flight, 0);
+    --entry.copies_in_flight;
+    if (entry.state == State::kEnded && !entry.is_named()) Free(entry);
+  }
+}
+
 void Scheduler::Commit(const PlannedRows& rows, const RowsResult& result) {
   Entry& entry = At(rows.sequence);
   CHECK_GT(entry.in_flight, 0);
@@ -154,25 +164,30 @@ void Scheduler::Commit(const PlannedRows& rows, const RowsResult& result) {
     entry.prompt_done = true;
     Unblock(rows.sequence);
   }
-  if (entry.state == State::kEnded && entry.in_flight == 0) Free(entry);
+  if (entry.state == State::kEnded && !entry.is_named()) Free(entry);
 }
 
 void Scheduler::TakeSnapshot(Entry& entry, const PlannedRows& rows) {
   const int32_t end = rows.snapshot_end;
   const auto page = static_cast<size_t>(end / kTokensPerPage - 1);
-  ++stats_.snapshots_taken;
+  const PageKey& key = entry.spec.keys->keys()[page];
   snapshots_.Publish(rows.snapshot_slot,
-                     {.key = entry.spec.keys->keys()[page],
+                     {.key = key,
                       .end = end,
                       .first_valid = std::max(entry.replay.window_begin, end - RingRows()),
                       .exact = entry.replay.exact});
+  const bool found = snapshots_.Find(key) == rows.snapshot_slot;  // else there was one already
+  stats_.snapshots_taken += found;
   if (end <= PageFloor(entry.spec.num_prompt - 1)) return;  // of the prompt: stays
-  // The newest of the output replaces the one before.
+  // The newest of the output replaces the one before, unless that is the same: two plans in a row
+  // may have provided for one page end.
   const int32_t former = entry.output_slot;
-  if (former >= 0 && snapshots_.Find(entry.output_key) == former) snapshots_.Drop(former);
-  entry.output_key = entry.spec.keys->keys()[page];
-  entry.output_slot =
-      snapshots_.Find(entry.output_key) == rows.snapshot_slot ? rows.snapshot_slot : -1;
+  if (former >= 0 && snapshots_.Find(entry.output_key) == former) {
+    if (entry.output_key == key) return;
+    snapshots_.Drop(former);
+  }
+  entry.output_key = key;
+  entry.output_slot = found ? rows.snapshot_slot : -1;
 }
 
 // Further choices of the request whose prompt is now in the cache, or given up.
@@ -228,7 +243,7 @@ void Scheduler::Finish(SequenceId sequence) {
   std::erase(preempted_, &entry);
   entry.state = State::kEnded;
   if (!entry.prompt_done) Unblock(sequence);
-  if (entry.in_flight == 0) Free(entry);
+  if (!entry.is_named()) Free(entry);
 }
 
 void Scheduler::Free(Entry& entry) {

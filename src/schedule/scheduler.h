@@ -4,8 +4,9 @@
 //   blocked   a further choice of a request whose first choice still computes their prompt
 //   waiting   in the queue (schedule/waiting_queue.h has its order)
 //   running   has a state slot; its rows are prefill until all known tokens are computed, then
-//   decode preempted its state and pages are in host memory; resumes exactly where it was ended
-//   Finish() was called; remembered until no plan in flight names it
+//             decode
+//   preempted its state and pages are in host memory; resumes exactly where it was
+//   ended     Finish() was called; remembered until no plan in flight names it
 //
 // A plan holds every decode row first, then what was preempted, then new sequences, then prefill
 // chunks: the oldest first, as many rows as the token budget and the time of a step allow. A
@@ -117,6 +118,8 @@ class Scheduler {
   // Fills `plan`. Returns false, with an empty plan, if nothing can run now.
   // num_in_flight: plans made whose results did not come yet (0 or 1).
   bool Plan(MonotonicTime now, int32_t num_in_flight, StepPlan& plan);
+  // The copies of a plan were made, or have failed. Before the results of its rows.
+  void CommitCopies(const StepPlan& plan);
   // The results of a plan, one a PlannedRows, in plan order; `new_tokens` are already in the keys.
   void Commit(const PlannedRows& rows, const RowsResult& result);
   // A copy of a plan failed: what `copy` loaded is damaged and is found no more. The owner calls
@@ -163,7 +166,7 @@ class Scheduler {
   void PlanPageSaves();
   void PlanPreemptions();
   void PlanDecodeRows();
-  void PlanResumes();
+  bool PlanResumes();
   void PlanStarts(MonotonicTime now);
   void PlanPrefillRows();
   int32_t ChunkOf(const Entry& entry, bool first) const;

@@ -35,7 +35,8 @@ struct Scheduler::Entry {
   int32_t num_published = 0;  // pages [0, this) were offered to the prefix index
 
   // In plans whose results did not come yet.
-  int32_t in_flight = 0;
+  int32_t in_flight = 0;                         // of them with rows of it
+  int32_t copies_in_flight = 0;                  // copies for it
   int32_t in_flight_min = 0, in_flight_max = 0;  // tokens they give
 
   int32_t output_slot = -1;  // the newest snapshot of its output, while output_key finds it
@@ -43,6 +44,8 @@ struct Scheduler::Entry {
   bool preempt_requested = false;
   bool prompt_done = false;
 
+  // A plan in flight names it.
+  bool is_named() const { return in_flight + copies_in_flight > 0; }
   bool prefilling() const { return next_row < prefill_end; }
   int32_t tokens_min() const { return num_tokens + in_flight_min; }
   int32_t tokens_max() const { return num_tokens + in_flight_max; }

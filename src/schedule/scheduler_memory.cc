@@ -131,14 +131,9 @@ void Scheduler::BeginRunning(Entry& entry, const ReplayPlan& replay) {
   entry.state = State::kRunning;
   entry.next_row = replay.begin;
   entry.num_computed = replay.begin;
-  if (entry.recompute) {  // the rows of its first life, with the same windows
-    entry.recompute = false;
-    entry.replay.num_cached = entry.replay.begin = 0;
-    entry.replay.window_begin = entry.replay.replay_window_begin = 0;
-    entry.replay.separate_replay = entry.replay.uses_slot = false;
-    entry.next_row = entry.num_computed = 0;
-  } else {
-    entry.replay = replay;
+  entry.replay = replay;
+  // One that is computed again keeps its place and was counted already.
+  if (!std::exchange(entry.recompute, false)) {
     entry.order = next_order_++;
     stats_.prompt_tokens += entry.spec.num_prompt;
     stats_.cached_tokens += replay.num_cached;
@@ -157,6 +152,7 @@ void Scheduler::LoadHostPage(Entry& entry, int32_t i, int32_t host_page) {
   scratch_pages_.clear();
   CHECK(pages_.Acquire(1, scratch_pages_));
   entry.pages[static_cast<size_t>(i)] = scratch_pages_[0];
+  host_.Touch(host_page);
   AddCopy({.kind = CopyKind::kLoadPage,
            .sequence = {entry.id},
            .from = host_page,
@@ -172,6 +168,7 @@ void Scheduler::AddCopy(PlannedCopy copy, const Entry* with_pages) {
     copy.num_pages = static_cast<int32_t>(with_pages->pages.size());
     plan_->pages.insert(plan_->pages.end(), with_pages->pages.begin(), with_pages->pages.end());
   }
+  if (copy.sequence.v >= 0) ++At(copy.sequence).copies_in_flight;
   plan_->copies.push_back(copy);
 }
 
@@ -257,8 +254,7 @@ bool Scheduler::Preempt(Entry& entry) {
   return true;
 }
 
-// The last resort: nothing is saved; it waits again and computes everything anew, over the same
-// rows with the same windows.
+// The last resort: nothing is saved; it waits again and computes everything anew, as a miss.
 void Scheduler::PreemptByRecompute(Entry& entry) {
   CHECK_EQ(entry.in_flight, 0);
   ReleaseDevice(entry);

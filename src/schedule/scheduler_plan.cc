@@ -18,7 +18,7 @@ bool Scheduler::Plan(MonotonicTime now, int32_t num_in_flight, StepPlan& plan) {
   PlanPreemptions();
   do {
     PlanDecodeRows();
-    PlanResumes();
+    if (PlanResumes()) PlanDecodeRows();  // of those that came back
     PlanStarts(now);
     PlanPrefillRows();
   } while (plan.rows.empty() && num_in_flight == 0 && BreakDeadlock());
@@ -89,11 +89,14 @@ void Scheduler::PlanDecodeRows() {
 
 // ---- what comes back, what starts
 
-void Scheduler::PlanResumes() {
+bool Scheduler::PlanResumes() {
+  bool any = false;
   while (!preempted_.empty() && RowsLeft() > 0) {
     Entry& entry = *preempted_.front();
-    if (entry.planned_in == plan_->number || !Resume(entry)) return;
+    if (entry.planned_in == plan_->number || !Resume(entry)) break;
+    any = true;
   }
+  return any;
 }
 
 void Scheduler::PlanStarts(MonotonicTime now) {
