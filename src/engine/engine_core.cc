@@ -302,7 +302,7 @@ void EngineCore::TakeResults(StepJob& job) {
   if (step_times_.size() < step_times_.capacity()) {
     step_times_.push_back(times);
   } else {
-    step_times_[static_cast<size_t>(stats_.steps) % step_times_.size()] = times;
+    step_times_[static_cast<size_t>(stats_.steps - 1) % step_times_.size()] = times;
   }
 }
 
@@ -420,7 +420,7 @@ EngineStats EngineCore::stats() const {
 std::vector<StepTimes> EngineCore::step_times() const {
   std::vector<StepTimes> times = step_times_;
   if (!times.empty() && times.size() == step_times_.capacity()) {
-    const auto newest = static_cast<int64_t>(static_cast<size_t>(stats_.steps) % times.size());
+    const auto newest = static_cast<int64_t>(static_cast<size_t>(stats_.steps - 1) % times.size());
     std::rotate(times.begin(), times.begin() + newest + 1, times.end());
   }
   return times;

@@ -490,5 +490,30 @@ TEST(EngineCore, AFailedPassEndsItsChoicesAndNothingElse) {
   EXPECT_EQ(engine.pages().num_held(), 0);
 }
 
+// The newest 64 steps, oldest first; a prompt of many rows marks a step.
+TEST(EngineCore, StepTimesAreTheNewestOldestFirst) {
+  FakeEngine engine({});
+  EngineCore& core = engine.core();
+  const auto run = [&](int32_t prompt, int32_t steps) {
+    Request request{.prompt_ids = std::vector<int32_t>(static_cast<size_t>(prompt), 5),
+                    .max_tokens = steps};
+    ASSERT_TRUE(core.Submit(request).ok());
+    RunAll(core);
+  };
+  const auto rows = [&] {
+    std::vector<int32_t> all;
+    for (const StepTimes& times : core.step_times()) all.push_back(times.rows);
+    return all;
+  };
+  run(20, 64);
+  std::vector<int32_t> expected(64, 1);
+  expected.front() = 20;
+  EXPECT_EQ(rows(), expected);
+  run(11, 3);
+  expected.front() = 1;
+  expected[61] = 11;
+  EXPECT_EQ(rows(), expected);
+}
+
 }  // namespace
 }  // namespace deepinfer
