@@ -21,6 +21,7 @@ constexpr int64_t kCeilingBytes = int64_t{256} << 20;
 constexpr int32_t kPlanPrompt = 2, kPlanTokens = 132;  // page ends at 64 and 128
 constexpr int32_t kHitTail = 4;                        // tokens of a hit's prompt after its pages
 constexpr double kRateShares[] = {0.3, 0.6, 0.9};      // of what a mix reaches at once
+constexpr int32_t kLeastModelLen = 128;
 constexpr int32_t kNumStepTimes = 1 << 16;
 
 Percentiles PercentilesOf(const std::vector<double>& values) {
@@ -58,6 +59,7 @@ class Bench {
       : loaded_(loaded), options_(options), clock_(clock), rng_(options.seed), result_(result) {}
 
   Status Run(const std::vector<double>& rates) {
+    DI_RETURN_IF_ERROR(CheckLengths());
     if (options_.Runs("single")) DI_RETURN_IF_ERROR(RunSingle());
     if (options_.Runs("batch")) DI_RETURN_IF_ERROR(RunBatch());
     if (options_.Runs("plan")) DI_RETURN_IF_ERROR(RunPlan());
@@ -75,15 +77,25 @@ class Bench {
     return DrawIds(count, loaded_.info().vocab_size, rng_);
   }
 
+  Status CheckLengths() const {
+    if (longest() < kLeastModelLen) {
+      return InvalidArgument("--max-model-len: found ", longest(), ", bench throughput needs ",
+                             kLeastModelLen);
+    }
+    // Part batch decodes twice as long, so that all requests are at it for a while.
+    const int64_t most = int64_t{options_.prompt_tokens} + 2 * int64_t{options_.decode_tokens};
+    if ((options_.Runs("single") || options_.Runs("batch")) && most >= longest()) {
+      return InvalidArgument("--prompt-tokens and twice --decode-tokens: found ", most,
+                             " together, expected less than max-model-len, ", longest());
+    }
+    return OkStatus();
+  }
+
   // The longest length of whole pages and `tail` that fits beside one output token.
-  StatusOr<int32_t> FittingPrompt(int32_t wanted, int32_t tail) const {
+  int32_t FittingPrompt(int32_t wanted, int32_t tail) const {
     const int32_t most = longest() - 1;
     if (wanted <= most) return wanted;
     const int32_t fitting = (most - tail) / kTokensPerPage * kTokensPerPage + tail;
-    if (fitting < kTokensPerPage + tail) {
-      return InvalidArgument("bench throughput: part hits needs prompts of ", kTokensPerPage + tail,
-                             " tokens, max-model-len is ", longest());
-    }
     LogInfo("prompts of ", fitting, " tokens instead of ", wanted, ": max-model-len is ",
             longest());
     return fitting;
@@ -183,8 +195,10 @@ Status Bench::RunBatch() {
     CountPlans(service);
   }
   if (periods.empty()) {
-    return InvalidArgument("--decode-tokens: found ", options_.decode_tokens,
-                           "; too few for all requests of part batch to decode together");
+    return InvalidArgument("--decode-tokens: found ", options_.decode_tokens, ": the ",
+                           figures.num_requests,
+                           " requests of part batch never decoded together; more tokens or a "
+                           "larger --kv-cache-bytes let them");
   }
   figures.step_s = Median(periods);
   figures.dot_fraction = figures.TokensPerSecond() * static_cast<double>(result_.single.work.macs) /
@@ -216,8 +230,7 @@ Status Bench::RunPlan() {
 
 // Rounds of fresh prompts: once, after other requests again; both modes in turns.
 Status Bench::RunHits() {
-  DI_ASSIGN_OR_RETURN(const int32_t num_prompt,
-                      FittingPrompt(options_.hit_prompt_tokens, kHitTail));
+  const int32_t num_prompt = FittingPrompt(options_.hit_prompt_tokens, kHitTail);
   struct Side {
     std::unique_ptr<EngineInstance> engine;
     HitFigures* figures;
@@ -255,7 +268,7 @@ Status Bench::RunHits() {
 
 Status Bench::RunSaving() {
   SavingFigures& figures = result_.saving;
-  DI_ASSIGN_OR_RETURN(figures.prompt_tokens, FittingPrompt(options_.cold_prompt_tokens, 0));
+  figures.prompt_tokens = FittingPrompt(options_.cold_prompt_tokens, 0);
   DI_ASSIGN_OR_RETURN(const auto exact, NewInstance(ReplayMode::kExact, 1));
   DI_ASSIGN_OR_RETURN(const auto bounded, NewInstance(ReplayMode::kBounded, 1));
   std::vector<double> exact_s, bounded_s, shares;

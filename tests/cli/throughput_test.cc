@@ -13,7 +13,7 @@ using Throughput = testing::CommandTest;
 
 TEST_F(Throughput, MeasuresEveryPart) {
   const std::string out = Output(
-      "deepinfer bench throughput --json --max-model-len 700 --threads 2 --prompt-tokens 20 "
+      "deepinfer bench throughput --json --max-model-len 330 --threads 2 --prompt-tokens 20 "
       "--decode-tokens 10 --batch-requests 3 --plan-requests 8 --load-requests 3 --mix chat "
       "--rate 50 --rate 90.5 --plot out.svg --log-level warning");
   const json bench = json::parse(out);
@@ -28,10 +28,10 @@ TEST_F(Throughput, MeasuresEveryPart) {
   EXPECT_LE(bench["plan_late_fraction"].get<double>(), 1);
   // A prompt of whole pages and four tokens, of which the pages are found.
   for (const char* mode : {"exact", "bounded"}) {
-    EXPECT_EQ(bench["hits"][mode]["prompt_tokens"], 644);
-    EXPECT_EQ(bench["hits"][mode]["cached_tokens"], 640);
+    EXPECT_EQ(bench["hits"][mode]["prompt_tokens"], 324);
+    EXPECT_EQ(bench["hits"][mode]["cached_tokens"], 320);
   }
-  EXPECT_EQ(bench["cold_prefill"]["prompt_tokens"], 640);
+  EXPECT_EQ(bench["cold_prefill"]["prompt_tokens"], 320);
   EXPECT_GT(bench["cold_prefill"]["decoder_share"].get<double>(), 0.1);
   EXPECT_LT(bench["cold_prefill"]["decoder_share"].get<double>(), 0.9);
   ASSERT_EQ(bench["load"].size(), 3u);  // at once, and two rates
@@ -57,6 +57,12 @@ TEST_F(Throughput, MistakesAreOneLine) {
   EXPECT_NE(Error("deepinfer bench throughput --rate soon", 1).find("--rate: found \"soon\""),
             std::string::npos);
   EXPECT_NE(Error("deepinfer bench throughput --part single --plot x.svg", 1).find("--plot"),
+            std::string::npos);
+  EXPECT_NE(Error("deepinfer bench throughput --max-model-len 100", 1)
+                .find("--max-model-len: found 100, bench throughput needs 128"),
+            std::string::npos);
+  EXPECT_NE(Error("deepinfer bench throughput --max-model-len 200 --prompt-tokens 150", 1)
+                .find("--prompt-tokens and twice --decode-tokens: found 214"),
             std::string::npos);
   Error("deepinfer bench throughput --part everything", 2);
 }
