@@ -59,6 +59,10 @@ void Scheduler::PlanDecodeRows() {
   for (Entry* entry : running_) {
     if (!entry->prefilling() && entry->planned_in != plan_->number) batch_.push_back(entry);
   }
+  // Who has rows in the plan keeps its pages, so who gives way last comes first.
+  std::sort(batch_.begin(), batch_.end(), [](const Entry* a, const Entry* b) {
+    return std::tuple(-a->spec.priority, a->order) < std::tuple(-b->spec.priority, b->order);
+  });
   const bool replays = options_.prefix_cache && options_.replay != ReplayMode::kExact;
   const int32_t kept_free = replays ? options_.shape.keep : 0;  // drafts do not displace a replay
   auto left = static_cast<int32_t>(std::ssize(batch_));

@@ -352,6 +352,20 @@ TEST(Preemption, LowerPriorityGivesWayBeforeTheNewest) {
   full.driver.CheckNothingHeld();
 }
 
+TEST(Preemption, LowerPriorityGivesWayAlsoIfItWasHereFirst) {
+  CacheSizes sizes = Full::Small();
+  sizes.num_pages = 7;
+  Full full(sizes);
+  const int low = full.Add(1, -1);
+  full.driver.Step();
+  const int high = full.Add(2);
+  full.Fill();
+  EXPECT_TRUE(full.Preempted(low));
+  EXPECT_FALSE(full.Preempted(high));
+  full.driver.Run();
+  full.driver.CheckNothingHeld();
+}
+
 TEST(Preemption, AFullHostMakesTheNewestWaitInItsPlace) {
   CacheSizes sizes = Full::Small();
   sizes.num_host_pages = 2;  // not one sequence's
