@@ -91,6 +91,19 @@ TEST(ThroughputReport, FiguresFollowFromWhatWasMeasured) {
   }
 }
 
+TEST(ThroughputReport, TableLeavesOutWhatWasNotMeasured) {
+  ThroughputBench bench;
+  bench.batch = {.num_requests = 32, .step_s = 0.008, .dot_fraction = 0.5};
+  const std::string alone = ThroughputTable(bench);
+  EXPECT_NE(alone.find("32 requests together: 4000.0 tokens/s;"), std::string::npos) << alone;
+  EXPECT_EQ(alone.find("nan"), std::string::npos) << alone;
+  bench.single = {.prompt_tokens = 128, .engine_token_s = 0.002, .bare_step_s = 0.0019};
+  bench.single.read_fraction = 0.5;
+  const std::string both = ThroughputTable(bench);
+  EXPECT_NE(both.find("8.00 times one"), std::string::npos) << both;
+  EXPECT_NE(both.find("95.0 % of the engine's token"), std::string::npos) << both;
+}
+
 size_t Count(const std::string& text, const std::string& part) {
   size_t count = 0;
   for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;

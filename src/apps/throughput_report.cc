@@ -26,11 +26,12 @@ void AddParts(std::string& text, const ThroughputBench& bench) {
   }
   const BatchFigures& batch = bench.batch;
   if (batch.num_requests > 0) {
-    Append(text,
-           "%d requests together: %.1f tokens/s, %.2f times one; %.1f million weight products",
-           batch.num_requests, batch.TokensPerSecond(),
-           batch.TokensPerSecond() * single.engine_token_s,
-           static_cast<double>(single.work.macs) * 1e-6);
+    Append(text, "%d requests together: %.1f tokens/s", batch.num_requests,
+           batch.TokensPerSecond());
+    if (single.prompt_tokens > 0) {
+      Append(text, ", %.2f times one", batch.TokensPerSecond() * single.engine_token_s);
+    }
+    Append(text, "; %.1f million weight products", static_cast<double>(single.work.macs) * 1e-6);
     Append(text, " a token, %.1f %% of the ceiling\n", 100 * batch.dot_fraction);
   }
   if (bench.plan.num_steps > 0) {
