@@ -68,7 +68,7 @@ void BenchFlags::AddTo(OptionSet& options) {
 
 void BenchFlags::AddThroughputTo(OptionSet& options) {
   options.Add({.flag = "part",
-               .help = "what throughput measures; may be given several times, none: everything",
+               .help = "what throughput measures; none: everything",
                .choices = {"single", "batch", "plan", "hits", "load"}},
               &throughput.parts);
   options.Add({.flag = "batch-requests",
@@ -93,11 +93,11 @@ void BenchFlags::AddThroughputTo(OptionSet& options) {
               &throughput.cold_prompt_tokens);
   options.Add({.flag = "mix",
                .help = "traffic of part load: short strangers, documents, growing conversations "
-                       "behind one prefix; may be given several times, none: all",
+                       "behind one prefix; none: all",
                .choices = TrafficMixNames()},
               &throughput.mixes);
   options.Add({.flag = "rate",
-               .help = "arrivals of part load, may be given several times; none: 0.3, 0.6 and 0.9 "
+               .help = "arrivals of part load; none: 0.3, 0.6 and 0.9 "
                        "of what the mix reaches when all arrive at once",
                .unit = "requests/s"},
               &throughput.rates);
