@@ -1,4 +1,4 @@
-// engine/engine_instance.h: one running engine over loaded weights: threads, model, KV memory, core.
+// engine/engine_instance.h: one running engine over loaded weights: its model, KV memory and core.
 //
 // Several may run over the same weights, one after the other: that is how `verify` and `bench`
 // compare settings without loading anew. Threads: the planning thread only.

@@ -219,21 +219,21 @@ Status LoadedEngine::PlanKvMemory(const EngineOptions& options) {
   };
   const int32_t num_seqs = scheduling.max_num_seqs;
   const bool exact = scheduling.replay == ReplayMode::kExact;
-  kv_sizes_ = {
-      .num_pages = pages_in(bytes),
-      .num_states = num_seqs,
-      .num_host_pages =
-          pages_in(options.host_cache_bytes >= 0 ? options.host_cache_bytes : bytes / 4),
-      .num_saves = num_seqs / 4 + 1,
-      .num_slots = !options.prefix_cache    ? 0
-                   : options.swa_slots >= 0 ? options.swa_slots
-                                            : 4 * num_seqs,
-      .num_snapshot_rings = exact ? shape.num_rings : scheduling.shape.num_encoder_layers};
+  kv_sizes_ = {.num_pages = pages_in(bytes),
+               .num_states = num_seqs,
+               .num_host_pages =
+                   pages_in(options.host_cache_bytes >= 0 ? options.host_cache_bytes : bytes / 4),
+               .num_saves = num_seqs / 4 + 1,
+               .num_slots = !options.prefix_cache    ? 0
+                            : options.swa_slots >= 0 ? options.swa_slots
+                                                     : 4 * num_seqs,
+               .num_snapshot_rings = exact ? shape.num_rings : scheduling.shape.num_encoder_layers};
   const auto text = [](int64_t num_bytes) { return BytesText(static_cast<double>(num_bytes)); };
   LogInfo("memory: weights ", text(placed_->memory_bytes()), " of ",
           text(checkpoint_->census().total.num_bytes), " stored, KV pages ",
-          text(kv_sizes_.num_pages * page_bytes), " (", int64_t{kv_sizes_.num_pages} * kTokensPerPage,
-          " tokens) and ", text(kv_sizes_.num_host_pages * page_bytes), " of copies, window state ",
+          text(kv_sizes_.num_pages * page_bytes), " (",
+          int64_t{kv_sizes_.num_pages} * kTokensPerPage, " tokens) and ",
+          text(kv_sizes_.num_host_pages * page_bytes), " of copies, window state ",
           text(num_seqs * StateBytes(shape)), " for ", num_seqs, " sequences, ",
           text(kv_sizes_.num_saves * StateBytes(shape)), " for preempted ones, ",
           text(kv_sizes_.num_slots * SnapshotBytes(shape, kv_sizes_.num_snapshot_rings)), " for ",
