@@ -97,8 +97,7 @@ bool Scheduler::Start(Entry& entry) {
   const auto num_held =
       std::count_if(entry.pages.begin(), entry.pages.end(), [](int32_t page) { return page >= 0; });
   const int64_t needed = PagesFor(entry.prefill_end) - num_held;
-  const int32_t room = pages_.num_available() - PromisedPages();
-  if (needed > (running_.empty() ? pages_.num_available() : room)) {
+  if (needed > pages_.num_available() - PromisedPages()) {
     while (!entry.pages.empty()) {
       if (entry.pages.back() >= 0) pages_.Release(entry.pages.back());
       entry.pages.pop_back();
@@ -276,10 +275,7 @@ bool Scheduler::Resume(Entry& entry) {
   const auto num_pages = static_cast<int32_t>(entry.saved_pages.size());
   const int32_t wanted = std::max(PagesFor(entry.prefill_end), num_pages + 1);
   const int32_t room = pages_.num_available() - PromisedPages();
-  if (std::min(wanted, PagesFor(entry.max_rows())) >
-      (running_.empty() ? pages_.num_available() : room)) {
-    return false;
-  }
+  if (std::min(wanted, PagesFor(entry.max_rows())) > room) return false;
   scratch_pages_.clear();
   CHECK(pages_.Acquire(num_pages, scratch_pages_));
   entry.pages = scratch_pages_;

@@ -217,7 +217,8 @@ RowsResult SchedulerDriver::RunRows(const StepPlan& plan, const PlannedRows& row
                       .num_tokens = sequence.num_tokens()};
   };
   if (!sequence.alive() || sequence.full) return result(false, false);
-  if (sequence.fail_in >= 0 && sequence.fail_in-- == 0) return result(false, false);
+  // It fails when all is done, so that its numbers look good.
+  const bool fails = sequence.fail_in >= 0 && sequence.fail_in-- == 0;
   const auto first = plan.pages.begin() + rows.first_page;
   sequence.pages.insert(sequence.pages.end(), first, first + rows.num_pages);
   int32_t begin = rows.begin, end = rows.end;
@@ -236,7 +237,8 @@ RowsResult SchedulerDriver::RunRows(const StepPlan& plan, const PlannedRows& row
   if (passed) {
     slots_[static_cast<size_t>(rows.snapshot_slot)] = HashBefore(sequence, rows.snapshot_end);
   }
-  return result(true, passed);
+  if (fails) sequence.full = false;
+  return result(!fails, passed);
 }
 
 // Rows [begin, end): the pages before them hold this sequence's tokens, their own are written
