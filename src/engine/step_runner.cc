@@ -87,6 +87,11 @@ class AsyncRunner : public StepRunner {
       lock.lock();
       ++num_done_;
       done_.notify_one();
+      // Where all cores are busy, who waits for this result would get one only when the next step,
+      // planned already, is over: its tokens and the plan after would come a step late.
+      lock.unlock();
+      std::this_thread::yield();
+      lock.lock();
     }
   }
 
