@@ -40,6 +40,7 @@ class EngineInstance {
   EngineCore& core() { return *core_; }
   Model& model() { return *model_; }
   const KvMemory& kv_memory() const { return *memory_; }
+  KvMemory& kv_memory_for_tests() { return *memory_; }  // to damage it
 
  private:
   EngineInstance() = default;

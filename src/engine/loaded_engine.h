@@ -54,6 +54,7 @@ class LoadedEngine {
   const ModelConfig& config() const { return checkpoint_->config(); }
   const Tokenizer* tokenizer() const { return tokenizer_.get(); }  // null: the checkpoint has none
   const KvMemory& kv_memory() const { return instance_->kv_memory(); }
+  KvMemory& kv_memory_for_tests() { return instance_->kv_memory_for_tests(); }
   const LoadTimes& load_times() const { return load_times_; }
   const Checkpoint& checkpoint() const { return *checkpoint_; }
   const PackedWeights* packed_weights() const { return packed_.get(); }  // null for the oracle

@@ -6,9 +6,8 @@
 
 #include <cmath>
 
-#include "base/simulated_disk.h"
 #include "engine/testing/fake_engine.h"
-#include "model/synthetic_checkpoint.h"
+#include "engine/testing/tiny_engine.h"
 #include "tokens/conversation_json.h"
 
 namespace deepinfer {
@@ -17,35 +16,15 @@ namespace {
 using testing::Answers;
 using testing::RunAll;
 
-constexpr char kDir[] = "/tiny";
+using testing::LoadTiny;
+using testing::TinyDisk;
 
-// One disk for all tests: making the checkpoint is the slow part.
-SimulatedDisk& TinyDisk() {
-  static SimulatedDisk* const disk = [] {
-    auto* made = new SimulatedDisk();
-    Disk& real = RealDisk();
-    const std::string from = DI_SOURCE_DIR "/tools/tiny/";
-    const auto report =
-        WriteSyntheticCheckpoint(*made, *real.ReadText(from + "tiny.json"), 101, kDir);
-    EXPECT_TRUE(report.ok()) << report.status();
-    EXPECT_TRUE(
-        made->WriteText("/tiny/tokenizer.json", *real.ReadText(from + "tokenizer.json")).ok());
-    EXPECT_TRUE(made->WriteText("/tiny/encoding/prompt_texts.json",
-                                *real.ReadText(from + "prompt_texts.json"))
-                    .ok());
-    return made;
-  }();
-  return *disk;
-}
+constexpr const char* kDir = testing::kTinyDir;
 
+// In exact mode, so that a cached prompt changes nothing.
 std::unique_ptr<LoadedEngine> Load(EngineOptions options = {}) {
-  options.model = kDir;
-  options.kv_cache_bytes = 4 << 20;
-  options.num_threads = 1;
   options.replay = "exact";
-  auto engine = LoadedEngine::Load(options, TinyDisk(), RealRng());
-  EXPECT_TRUE(engine.ok()) << engine.status();
-  return engine.ok() ? *std::move(engine) : nullptr;
+  return LoadTiny(std::move(options));
 }
 
 std::string LoadError(EngineOptions options) {
@@ -231,8 +210,8 @@ TEST(LoadedEngine, ChatNeedsItsTextsAndRefusesImages) {
 TEST(LoadedEngine, OptionsOutOfRangeAreNamed) {
   EXPECT_EQ(LoadError({.max_model_len = 1}),
             "max_model_len: found 1, expected at least 2 (one prompt token and one output token)");
-  EXPECT_EQ(LoadError({.max_model_len = 5000}),
-            "max_model_len: found 5000, the model has positions for 4096 tokens");
+  EXPECT_EQ(LoadError({.max_model_len = 20000}),
+            "max_model_len: found 20000, the model has positions for 16384 tokens");
   EXPECT_NE(LoadError({.kv_cache_bytes = 10}).find("at least one page of 64 tokens"),
             std::string::npos);
   EXPECT_NE(LoadError({.num_threads = -1}).find("num_threads"), std::string::npos);

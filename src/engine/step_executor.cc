@@ -71,7 +71,7 @@ Status StepExecutor::RunCopy(const StepPlan& plan, const PlannedCopy& copy, Sequ
       set_pages();
       break;
     case CopyKind::kLoadSnapshot:
-      return memory.LoadSnapshot(copy.from, copy.end, copy.to);
+      return memory.LoadSnapshot(copy.from, copy.end, copy.to, copy.generation);
   }
   return OkStatus();
 }
@@ -145,7 +145,8 @@ void StepExecutor::Advance(const PlannedRows& rows, const ForwardSegment& segmen
   outcome.num_tokens = run.num_tokens;
   if (outcome.status.ok() && segment.snapshot.rows != nullptr &&
       run.num_computed >= rows.snapshot_end) {
-    backend_.memory->SealSnapshot(rows.snapshot_slot, run.state, rows.snapshot_end);
+    backend_.memory->SealSnapshot(rows.snapshot_slot, run.state, rows.snapshot_end,
+                                  rows.snapshot_generation);
     outcome.snapshot_taken = true;
   }
 }

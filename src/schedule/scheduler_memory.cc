@@ -117,7 +117,8 @@ bool Scheduler::Start(Entry& entry) {
              .sequence = {entry.id},
              .from = hit.slot,
              .to = entry.state_slot,
-             .end = hit.plan.num_cached},
+             .end = hit.plan.num_cached,
+             .generation = snapshots_.generation(hit.slot)},
             nullptr);
     snapshots_.Pin(hit.slot);  // counts as use
     snapshots_.Unpin(hit.slot);

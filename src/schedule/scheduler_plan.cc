@@ -207,6 +207,7 @@ void Scheduler::AttachSnapshot(PlannedRows& rows, int32_t end) {
   if (!options_.prefix_cache || snapshots_.num_slots() == 0) return;
   rows.snapshot_slot = snapshots_.Acquire();
   rows.snapshot_end = end;
+  if (rows.snapshot_slot >= 0) rows.snapshot_generation = snapshots_.generation(rows.snapshot_slot);
 }
 
 // Nothing can run although nothing is in flight: the newest sequence gives way.

@@ -28,6 +28,7 @@ struct PlannedCopy {
   int32_t from = -1;
   int32_t to = -1;
   int32_t end = 0;
+  uint32_t generation = 0;  // of the SWA slot's use
   // Pages [first_page, first_page + num_pages) of StepPlan::pages become the sequence's page table.
   int32_t first_page = 0;
   int32_t num_pages = 0;
@@ -56,6 +57,7 @@ struct PlannedRows {
   // A snapshot of the window state at page end `snapshot_end`, into this SWA slot; -1: none.
   int32_t snapshot_slot = -1;
   int32_t snapshot_end = 0;
+  uint32_t snapshot_generation = 0;  // of the slot's use: a late copy cannot pass for another
   // Pages [first_page, first_page + num_pages) of StepPlan::pages are appended to the sequence's.
   int32_t first_page = 0;
   int32_t num_pages = 0;
