@@ -24,7 +24,8 @@ struct Row {
   const char* reference = "exact";
   // What must have happened.
   int32_t needs_together = 0;
-  int64_t needs_chunks = 0;  // more than one a request
+  int64_t needs_chunks = 0;    // more than one a request
+  bool needs_waiting = false;  // never all of them in one step
   bool needs_hits = false, needs_preemptions = false, needs_loads = false;
 };
 
@@ -51,9 +52,10 @@ std::vector<Row> Rows(const VerifyOptions& options) {
        .needs_together = std::min(n, 2),
        .needs_preemptions = true});
   add({.name = "few-pages",
-       .about = "pages for half of the requests: preemption by need",
-       .setting = {.max_num_seqs = n, .pages_for = std::max(1, n / 2)},
-       .needs_together = std::min(n, 2)});
+       .about = "pages for one long request: the others wait their turn",
+       .setting = {.max_num_seqs = n, .pages_for = 1},
+       .needs_together = std::min(n, 2),
+       .needs_waiting = true});
   add({.name = "cache-hit",
        .about = "each prompt a second time, from cached pages and window states",
        .setting = {.prefix_cache = true, .max_num_seqs = n},
@@ -226,6 +228,9 @@ class Matrix {
   std::string WhatDidNotHappen(const Row& row, const VerifyRow& seen) const {
     if (seen.tokens == 0) return "no tokens were compared";
     if (seen.most_together < row.needs_together) return "no two requests shared a step";
+    if (row.needs_waiting && seen.most_together >= options_.num_requests) {
+      return "no request had to wait";
+    }
     const auto whole = static_cast<int64_t>(requests_.size()) * row.runs;
     if (row.needs_chunks > 0 && seen.chunks <= whole) return "no prompt was cut into chunks";
     if (row.needs_hits && seen.cached_tokens == 0) return "nothing was found in the cache";
