@@ -18,7 +18,6 @@ class RowEngine : public VerifyEngine {
  public:
   static StatusOr<std::unique_ptr<VerifyEngine>> Create(LoadedEngine& loaded,
                                                         const VerifySetting& setting,
-                                                        int32_t tokens_a_request,
                                                         int32_t num_requests) {
     EngineCoreOptions options = loaded.core_options();
     options.async = setting.async;
@@ -30,7 +29,7 @@ class RowEngine : public VerifyEngine {
     DI_RETURN_IF_ERROR(CheckSchedulerOptions(options.scheduler));
 
     const KvShape shape = MakeKvShape(loaded.config());
-    const int32_t pages_a_request = tokens_a_request / kTokensPerPage + 1;
+    const int32_t pages_a_request = setting.longest / kTokensPerPage + 1;
     const int32_t at_a_time = setting.pages_for > 0 ? setting.pages_for : num_requests;
     const bool exact = options.scheduler.replay == ReplayMode::kExact;
     const KvMemorySizes sizes = {
@@ -128,7 +127,6 @@ StatusOr<int> RunVerifyCommand(const CommandContext& context) {
   verify.max_model_len = loaded->info().max_model_len;
   verify.window = shape.window;
   verify.replay_keep = shape.keep;
-  const int32_t longest = 2 * shape.keep + 512 + verify.output_tokens;
   std::optional<Progress> progress;
   int64_t shown = 0;
   verify.progress = [&](int64_t done, int64_t total) {
@@ -137,7 +135,7 @@ StatusOr<int> RunVerifyCommand(const CommandContext& context) {
   };
   DI_ASSIGN_OR_RETURN(const std::vector<VerifyRow> rows,
                       RunVerifyMatrix(verify, [&](const VerifySetting& setting) {
-                        return RowEngine::Create(*loaded, setting, longest, verify.num_requests);
+                        return RowEngine::Create(*loaded, setting, verify.num_requests);
                       }));
   progress.reset();
   DI_RETURN_IF_ERROR(WriteStdout(as_json ? Json(rows) : Text(rows)));

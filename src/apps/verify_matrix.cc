@@ -137,8 +137,8 @@ class Matrix {
   std::vector<Request> MakeRequests() const {
     SeededRng rng(options_.seed);
     const int32_t w = options_.window, keep = options_.replay_keep;
-    const int32_t lengths[] = {1,        5,          64,  65,       w + 1, keep - 1,
-                               keep + 3, 2 * 64 + 9, 300, w + keep, 449,   2 * keep + 1};
+    const int32_t lengths[] = {300, 1,  keep + 3,   65,       w + 1,        449,
+                               5,   64, 2 * 64 + 9, keep - 1, 2 * keep + 1, w + keep};
     std::vector<Request> requests;
     for (int32_t i = 0; i < options_.num_requests; ++i) {
       const int32_t most = options_.max_model_len - options_.output_tokens;
@@ -157,7 +157,12 @@ class Matrix {
   }
 
   StatusOr<std::vector<Given>> RunOne(const Row& row, VerifyRow& result) {
-    DI_ASSIGN_OR_RETURN(const std::unique_ptr<VerifyEngine> engine, make_(row.setting));
+    VerifySetting setting = row.setting;
+    for (const Request& request : requests_) {
+      const auto tokens = static_cast<int32_t>(request.prompt_ids.size()) + *request.max_tokens;
+      setting.longest = std::max(setting.longest, tokens);
+    }
+    DI_ASSIGN_OR_RETURN(const std::unique_ptr<VerifyEngine> engine, make_(setting));
     EngineCore& core = engine->core();
     std::vector<Given> given;
     for (int32_t run = 0; run < row.runs; ++run) {

@@ -24,7 +24,8 @@ struct VerifySetting {
   int32_t num_threads = 1;
   int32_t max_num_seqs = 1;
   int32_t max_num_batched_tokens = 2048;
-  // Pages of the device for as many requests as this at a time; 0: all that are needed.
+  int32_t longest = 0;  // tokens of the longest request, prompt and output
+  // Pages of the device for as many of the longest requests as this; 0: for all.
   int32_t pages_for = 0;
 };
 

@@ -23,7 +23,8 @@ class FakeVerifyEngine : public VerifyEngine {
   FakeVerifyEngine(const VerifySetting& setting, Fault fault) : fault_(fault) {
     FakeOptions options;
     options.vocab_size = kVocab;
-    options.num_pages = setting.pages_for > 0 ? 12 * setting.pages_for : 200;
+    const int32_t pages = setting.longest / kTokensPerPage + 1;
+    options.num_pages = pages * (setting.pages_for > 0 ? setting.pages_for : 8);
     options.num_host_pages = 200;
     options.num_saves = setting.max_num_seqs;
     options.num_slots = 40;
