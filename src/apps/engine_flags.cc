@@ -77,6 +77,13 @@ void EngineFlags::AddTo(OptionSet& options) {
                .min = -1,
                .max = 1 << 20},
               &engine.swa_slots);
+  options.Add({.flag = "index-scratch-bytes",
+               .environment = "DEEPINFER_INDEX_ATTN_MEMORY_LIMIT",
+               .help = "memory for choosing index entries, all threads together; less is slower at "
+                       "long context, results are the same",
+               .unit = "bytes",
+               .min = 1},
+              &engine.index_scratch_bytes);
   options.Add({.flag = "max-waiting", .help = "answers that may wait; more are refused", .min = 1},
               &engine.max_waiting);
   options.Add({.flag = "async",

@@ -66,7 +66,8 @@ EngineCore::EngineCore(EngineBackend backend, const EngineCoreOptions& options)
                  .memory = backend_.memory,
                  .drafter = backend_.drafter,
                  .clock = backend_.clock,
-                 .vocab_size = backend_.vocab_size}),
+                 .vocab_size = backend_.vocab_size,
+                 .prepare = backend_.prepare}),
       cache_root_(CacheRoot(DrawSecret(*backend_.rng), /*generation=*/0, backend_.model_fingerprint,
                             kTokensPerPage)),
       runner_(options.async ? MakeAsyncRunner(&executor_) : MakeSyncRunner(&executor_)) {

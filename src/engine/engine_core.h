@@ -39,6 +39,7 @@ struct EngineCoreOptions {
 // What the engine runs on. All pointers outlive it.
 struct EngineBackend {
   ForwardFn forward;
+  std::function<void()> prepare;  // see ExecutorBackend
   KvMemory* memory = nullptr;
   Drafter* drafter = nullptr;            // null: nothing is drafted
   const Tokenizer* tokenizer = nullptr;  // null: token ids only

@@ -2,6 +2,12 @@
 
 namespace deepinfer {
 
+ReserveShape ScratchShape(const SchedulerOptions& options) {
+  return {.max_rows = options.max_num_batched_tokens,
+          .max_logits_rows = options.max_num_seqs * (1 + options.num_drafts),
+          .max_context = options.max_model_len};
+}
+
 StatusOr<std::unique_ptr<EngineInstance>> EngineInstance::Create(const InstanceParts& parts,
                                                                  const EngineCoreOptions& options,
                                                                  const KvMemorySizes& sizes) {
@@ -10,11 +16,14 @@ StatusOr<std::unique_ptr<EngineInstance>> EngineInstance::Create(const InstanceP
       *parts.config, *parts.weights, *parts.token_classes,
       ModelOptions{.backend = {.variant = parts.variant, .threads = parts.threads},
                    .engram_source = parts.engram_source,
-                   .expert_source = parts.expert_source});
+                   .expert_source = parts.expert_source,
+                   .index_scratch_bytes = parts.index_scratch_bytes});
   Model* const model = instance->model_.get();
+  const ReserveShape shape = ScratchShape(options.scheduler);
   DI_ASSIGN_OR_RETURN(instance->memory_, KvMemory::Create(model->kv_shape(), sizes));
   instance->core_ = std::make_unique<EngineCore>(
       EngineBackend{.forward = [model](const ForwardBatch& batch) { return model->Forward(batch); },
+                    .prepare = [model, shape] { model->Reserve(shape); },
                     .memory = instance->memory_.get(),
                     .tokenizer = parts.tokenizer,
                     .rng = parts.rng,

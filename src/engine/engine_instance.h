@@ -28,7 +28,11 @@ struct InstanceParts {
   VariantId variant = kRefVariant;
   Rng* rng = nullptr;
   Sha256Digest fingerprint = {};
+  int64_t index_scratch_bytes = 0;  // of the index selection, all threads together
 };
+
+// The largest passes that these options allow: what Model::Reserve takes memory for.
+ReserveShape ScratchShape(const SchedulerOptions& options);
 
 class EngineInstance {
  public:

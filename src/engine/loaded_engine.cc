@@ -122,6 +122,7 @@ StatusOr<std::unique_ptr<LoadedEngine>> LoadedEngine::Load(const EngineOptions& 
   engine->core_options_.num_step_times = options.num_step_times;
   engine->variant_ = variant;
   engine->rng_ = &rng;
+  engine->index_scratch_bytes_ = options.index_scratch_bytes;
   DI_RETURN_IF_ERROR(engine->LoadTokens(disk, options));
   DI_RETURN_IF_ERROR(engine->LoadWeights(options, placement, disk, variant));
   DI_RETURN_IF_ERROR(engine->LoadTokenClasses(disk));
@@ -197,7 +198,8 @@ StatusOr<std::unique_ptr<EngineInstance>> LoadedEngine::NewInstance(
                                  .tokenizer = tokenizer_.get(),
                                  .threads = threads != nullptr ? threads : threads_.get(),
                                  .variant = variant_,
-                                 .rng = rng_},
+                                 .rng = rng_,
+                                 .index_scratch_bytes = index_scratch_bytes_},
                                 options, sizes);
 }
 
@@ -228,6 +230,11 @@ Status LoadedEngine::PlanKvMemory(const EngineOptions& options) {
                             : options.swa_slots >= 0 ? options.swa_slots
                                                      : 4 * num_seqs,
                .num_snapshot_rings = exact ? shape.num_rings : scheduling.shape.num_encoder_layers};
+  const ScratchPlan scratch =
+      Model::PlanScratch(config(),
+                         {.backend = {.variant = variant_, .threads = threads_.get()},
+                          .index_scratch_bytes = index_scratch_bytes_},
+                         ScratchShape(scheduling));
   const auto text = [](int64_t num_bytes) { return BytesText(static_cast<double>(num_bytes)); };
   LogInfo("memory: weights ", text(placed_->memory_bytes()), " of ",
           text(checkpoint_->census().total.num_bytes), " stored, KV pages ",
@@ -237,7 +244,8 @@ Status LoadedEngine::PlanKvMemory(const EngineOptions& options) {
           text(num_seqs * StateBytes(shape)), " for ", num_seqs, " sequences, ",
           text(kv_sizes_.num_saves * StateBytes(shape)), " for preempted ones, ",
           text(kv_sizes_.num_slots * SnapshotBytes(shape, kv_sizes_.num_snapshot_rings)), " for ",
-          kv_sizes_.num_slots, " prefix hits");
+          kv_sizes_.num_slots, " prefix hits, scratch ", text(scratch.total_bytes()), " for ",
+          scheduling.max_num_batched_tokens, " rows a step");
   return OkStatus();
 }
 

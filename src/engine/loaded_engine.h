@@ -92,6 +92,7 @@ class LoadedEngine {
   KvMemorySizes kv_sizes_;
   VariantId variant_ = kRefVariant;
   Rng* rng_ = nullptr;
+  int64_t index_scratch_bytes_ = 0;
   LoadTimes load_times_;
   std::unique_ptr<ThreadPool> threads_;
   std::unique_ptr<Checkpoint> checkpoint_;

@@ -47,11 +47,14 @@ Status StepExecutor::RunCopy(const StepPlan& plan, const PlannedCopy& copy, Sequ
   KvMemory& memory = *backend_.memory;
   const auto set_pages = [&] {
     run->state = copy.to;
-    run->kv.emplace(memory.SequenceOf(copy.to));
-    run->kv->page_table().reserve(static_cast<size_t>(
-        (run->num_prompt + run->max_output + kTokensPerPage - 1) / kTokensPerPage));
+    std::vector<int32_t> table;  // keeps its memory when a sequence resumes
+    if (run->kv) table = std::move(run->kv->page_table());
+    table.reserve(static_cast<size_t>((run->num_prompt + run->max_output + kTokensPerPage - 1) /
+                                      kTokensPerPage));
     const auto first = plan.pages.begin() + copy.first_page;
-    run->kv->page_table().assign(first, first + copy.num_pages);
+    table.assign(first, first + copy.num_pages);
+    run->kv.emplace(memory.SequenceOf(copy.to));
+    run->kv->page_table() = std::move(table);
   };
   switch (copy.kind) {
     case CopyKind::kSavePage:

@@ -40,12 +40,16 @@ struct ExecutorBackend {
   Drafter* drafter = nullptr;  // null: nothing is drafted
   const Clock* clock = nullptr;
   int32_t vocab_size = 0;
+  std::function<void()> prepare;  // run once on the executing thread, before any step; may be empty
 };
 
 class StepExecutor {
  public:
   explicit StepExecutor(ExecutorBackend backend) : backend_(std::move(backend)) {}
 
+  void Prepare() {
+    if (backend_.prepare) backend_.prepare();
+  }
   void Run(StepJob& job);
 
  private:

@@ -12,7 +12,7 @@ namespace {
 
 class SyncRunner : public StepRunner {
  public:
-  explicit SyncRunner(StepExecutor* executor) : executor_(executor) {}
+  explicit SyncRunner(StepExecutor* executor) : executor_(executor) { executor->Prepare(); }
 
   void Submit(StepJob* job) override {
     CHECK(job_ == nullptr);
@@ -77,6 +77,7 @@ class AsyncRunner : public StepRunner {
 
   // Runs what was submitted before closing, too.
   void Loop() {
+    executor_->Prepare();
     std::unique_lock lock(mutex_);
     while (true) {
       submitted_.wait(lock, [this] { return closing_ || num_done_ < num_submitted_; });
