@@ -78,6 +78,7 @@ struct EngineOptions {
   int32_t max_waiting = 4096;   // choices that wait; more are refused
   int64_t host_cache_bytes = -1;  // copies of KV pages, and preempted ones; -1: a quarter of KV
   int32_t swa_slots = -1;  // window states kept for prefix hits; -1: 4 for each of max_num_seqs
+  int64_t index_scratch_bytes = int64_t{64} << 20;  // of the index selection, all threads together
   int32_t num_step_times = 0;  // how many steps' times are kept for benchmarks
 
   // Called from Load() while it reads weights, now and then; may be empty.

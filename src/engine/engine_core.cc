@@ -75,7 +75,8 @@ EngineCore::EngineCore(EngineBackend backend, const EngineCoreOptions& options)
   ending_.reserve(2 * num_seqs);
   step_times_.reserve(static_cast<size_t>(options.num_step_times));
   for (StepJob& job : jobs_) {
-    job.copy_runs.reserve(num_seqs);
+    job.plan.Reserve(options.scheduler.max_num_seqs, backend_.memory->sizes().num_pages);
+    job.copy_runs.reserve(static_cast<size_t>(backend_.memory->sizes().num_pages));
     job.row_runs.reserve(num_seqs);
     job.outcomes.resize(num_seqs);
   }

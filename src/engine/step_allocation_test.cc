@@ -35,7 +35,8 @@ class Steps {
       : loaded_(LoadTiny({.num_threads = 2,
                           .max_model_len = 2048,
                           .max_num_seqs = 8,
-                          .max_num_batched_tokens = 256})),
+                          .max_num_batched_tokens = 256,
+                          .async = false})),
         drafter_(kDrafts, loaded_->config().vocab_size,
                  [this](const SequenceRun&) { return ++accept_ % 3; }),
         scheduler_(Options(), Sizes()),
@@ -44,6 +45,9 @@ class Steps {
                    .drafter = &drafter_,
                    .clock = &RealClock(),
                    .vocab_size = loaded_->config().vocab_size}) {
+    const int32_t num_pages = loaded_->kv_sizes().num_pages;
+    job_.plan.Reserve(8, num_pages);
+    job_.copy_runs.reserve(static_cast<size_t>(num_pages));
     loaded_->model().Reserve({.max_rows = 256, .max_logits_rows = 8 * 6, .max_context = 2048});
   }
 
@@ -67,6 +71,7 @@ class Steps {
     job_.row_runs.clear();
     for (const PlannedRows& rows : job_.plan.rows) job_.row_runs.push_back(RunOf(rows.sequence));
     executor_.Run(job_);
+    scheduler_.CommitCopies(job_.plan);
     for (size_t i = 0; i < job_.plan.rows.size(); ++i) {
       const PlannedRows& rows = job_.plan.rows[i];
       const RowsOutcome& outcome = job_.outcomes[i];

@@ -34,7 +34,12 @@ class SyncRunner : public StepRunner {
 
 class AsyncRunner : public StepRunner {
  public:
-  explicit AsyncRunner(StepExecutor* executor) : executor_(executor), thread_([this] { Loop(); }) {}
+  // Returns when the thread is prepared: what it prepared with is then free for others.
+  explicit AsyncRunner(StepExecutor* executor)
+      : executor_(executor), thread_([this] { Loop(); }) {
+    std::unique_lock lock(mutex_);
+    done_.wait(lock, [this] { return prepared_; });
+  }
 
   ~AsyncRunner() override {
     {
@@ -79,6 +84,8 @@ class AsyncRunner : public StepRunner {
   void Loop() {
     executor_->Prepare();
     std::unique_lock lock(mutex_);
+    prepared_ = true;
+    done_.notify_one();
     while (true) {
       submitted_.wait(lock, [this] { return closing_ || num_done_ < num_submitted_; });
       if (num_done_ == num_submitted_) return;
@@ -101,7 +108,7 @@ class AsyncRunner : public StepRunner {
   std::condition_variable submitted_, done_;
   StepJob* jobs_[kDepth] = {};
   int64_t num_submitted_ = 0, num_done_ = 0, num_taken_ = 0;
-  bool closing_ = false;
+  bool prepared_ = false, closing_ = false;
   std::thread thread_;  // last: starts when the rest is there
 };
 

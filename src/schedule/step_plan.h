@@ -73,6 +73,12 @@ struct StepPlan {
   int32_t num_rows = 0;           // sum over `rows`, at most the token budget
   int32_t num_replay_rows = 0;    // of them, rows of pages that were found in the cache
 
+  // Takes the memory of the largest plan.
+  void Reserve(int32_t num_sequences, int32_t num_device_pages) {
+    rows.reserve(static_cast<size_t>(num_sequences));
+    copies.reserve(static_cast<size_t>(num_device_pages));
+    pages.reserve(2 * static_cast<size_t>(num_device_pages));
+  }
   // Keeps the memory.
   void Clear() {
     copies.clear();
