@@ -107,9 +107,9 @@ StatusOr<int> RunVerifyCommand(const CommandContext& context) {
   OptionSet options("verify",
                     "runs the same requests alone, in batches, in chunks, preempted, from the "
                     "cache, and so on, and compares tokens and log-probabilities bit for bit");
-  options.Add({.flag = "requests", .help = "different requests", .min = 2, .max = 1000},
+  options.Add({.flag = "requests", .help = "different requests", .min = 4, .max = 1000},
               &verify.num_requests);
-  options.Add({.flag = "output-tokens", .help = "of each request", .unit = "tokens", .min = 1},
+  options.Add({.flag = "output-tokens", .help = "of each request", .unit = "tokens", .min = 8},
               &verify.output_tokens);
   options.Add({.flag = "seed", .help = "of prompts and sampling"}, &verify.seed);
   options.Add({.flag = "json", .help = "machine-readable"}, &as_json);

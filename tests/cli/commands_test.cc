@@ -19,7 +19,7 @@ using Eval = CommandTest;
 
 TEST_F(Commands, HelpListsUnitsAndDefaults) {
   EXPECT_NE(Output("deepinfer --help").find("generate"), std::string::npos);
-  for (const std::string command : {"generate", "chat", "eval", "inspect", "selftest"}) {
+  for (const std::string command : {"generate", "chat", "eval", "inspect", "selftest", "verify"}) {
     const std::string help = Output("deepinfer " + command + " --help");
     EXPECT_TRUE(help.starts_with("Usage: deepinfer " + command)) << help;
   }
@@ -41,6 +41,19 @@ TEST_F(Commands, SelftestIsGreenAndShowsEveryFigure) {
   EXPECT_GE(report["figures"].size(), 20u);
   const std::string text = Output("deepinfer selftest");
   EXPECT_NE(text.find(std::to_string(report["figures"].size()) + " passed, 0 failed"),
+            std::string::npos);
+}
+
+TEST_F(Commands, VerifyIsGreenAndEveryRowSawWhatItIsAbout) {
+  const json report = json::parse(
+      Output("deepinfer verify --json --requests 4 --output-tokens 8 --log-level warning"));
+  EXPECT_EQ(report["failed"], 0) << report.dump(1);
+  EXPECT_GE(report["checks"].size(), 12u);
+  for (const json& check : report["checks"]) {
+    EXPECT_TRUE(check["ok"]) << check.dump();
+    EXPECT_EQ(check["tokens"], 4 * 8) << check.dump();
+  }
+  EXPECT_NE(Output("deepinfer verify --requests 5 --output-tokens 9").find("0 failed"),
             std::string::npos);
 }
 

@@ -77,7 +77,8 @@ class MemoryLimit : public CommandTest {
   }
 
   const std::string generate_ =
-      "deepinfer generate --model large --input in.jsonl --threads 2 --max-model-len 256 ";
+      "deepinfer generate --model large --input in.jsonl --threads 2 --max-model-len 256 "
+      "--max-num-batched-tokens 256 ";
 };
 
 TEST_F(MemoryLimit, ExpertsAndEngramOnDiskAnswerWhereMemoryDoesNotHoldThem) {
@@ -101,10 +102,11 @@ TEST_F(MemoryLimit, ExpertsAndEngramOnDiskAnswerWhereMemoryDoesNotHoldThem) {
             expected);
 }
 
-TEST_F(MemoryLimit, MemoryThatNobodyPlannedForEndsWithALineToo) {
-  const std::string line =
-      Error(Limited("deepinfer generate --prompt a --kv-cache-bytes 500000000"), 1);
-  EXPECT_EQ(line,
+TEST_F(MemoryLimit, MemoryThatIsNotThereIsALine) {
+  EXPECT_EQ(Error(Limited("deepinfer generate --prompt a --kv-cache-bytes 500000000"), 1),
+            "deepinfer generate: KV pages: the system does not give 499997760 bytes of memory");
+  const std::string scratch = "deepinfer generate --prompt a --max-num-batched-tokens 32768";
+  EXPECT_EQ(Error(Limited(scratch), 1),
             "deepinfer: the system gives no more memory; give it more, or ask for less (--help)");
 }
 

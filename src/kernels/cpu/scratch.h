@@ -8,8 +8,8 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <cstdlib>
 #include <memory>
+#include <new>
 #include <type_traits>
 #include <vector>
 
@@ -31,8 +31,9 @@ class AlignedScratch {
     const int64_t bytes = ScratchRounded(count * static_cast<int64_t>(sizeof(T)));
     if (bytes > bytes_) {
       memory_.reset();
-      memory_.reset(std::aligned_alloc(kScratchAlignment, static_cast<size_t>(bytes)));
-      CHECK(memory_ != nullptr);
+      // Where there is no memory, what the program does about that happens (set_new_handler).
+      memory_.reset(
+          ::operator new(static_cast<size_t>(bytes), std::align_val_t{kScratchAlignment}));
       bytes_ = bytes;
     }
     return static_cast<T*>(memory_.get());
@@ -41,7 +42,9 @@ class AlignedScratch {
 
  private:
   struct Free {
-    void operator()(void* memory) const { std::free(memory); }
+    void operator()(void* memory) const {
+      ::operator delete(memory, std::align_val_t{kScratchAlignment});
+    }
   };
   std::unique_ptr<void, Free> memory_;
   int64_t bytes_ = 0;
