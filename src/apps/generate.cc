@@ -28,18 +28,21 @@ class GenerateRun {
       : flags_(flags), engine_(engine), output_(output), clock_(clock) {}
 
   StatusOr<int> Run(std::vector<GenerateInput> inputs) {
-    Submit(std::move(inputs));
+    Prepare(std::move(inputs));
+    SubmitMore();
+    if (item_of_.empty()) streaming_ = false;
     const MonotonicTime start = clock_.Now();
     if (!streaming_) {
       progress_ = std::make_unique<Progress>("answering", "prompts", std::ssize(items_), clock_);
     }
     Interrupts interrupts;
     DI_RETURN_IF_ERROR(WriteReady());
-    while (engine_.core().HasWork()) {
+    while (engine_.core().HasWork() || (next_item_ < items_.size() && !interrupted_)) {
       if (interrupts.seen() && !interrupted_) {
         interrupted_ = true;
         for (const auto& [id, item] : item_of_) engine_.core().Cancel(id);
       }
+      if (!interrupted_) SubmitMore();
       for (const Event& event : engine_.core().Step()) DI_RETURN_IF_ERROR(Take(event));
       if (!interrupted_) DI_RETURN_IF_ERROR(WriteReady());
     }
@@ -55,19 +58,27 @@ class GenerateRun {
   }
 
  private:
-  void Submit(std::vector<GenerateInput> inputs) {
+  void Prepare(std::vector<GenerateInput> inputs) {
     items_.reserve(inputs.size());
+    const bool one = inputs.size() == 1;
     for (GenerateInput& input : inputs) {
       Item& item = items_.emplace_back(Item{.input = std::move(input)});
       if (!item.input.request.ok()) {
         item.error = ToError(item.input.request.status());
         continue;
       }
-      Request& request = item.input.request->request;
-      item.answers = AnswerCollector(request.num_choices);
-      const bool one = inputs.size() == 1 && request.num_choices == 1;
-      streaming_ = one && !flags_.json && flags_.output == "-";
-      const auto id = engine_.core().Submit(std::move(request));
+      const int32_t num_choices = item.input.request->request.num_choices;
+      item.answers = AnswerCollector(num_choices);
+      streaming_ = one && num_choices == 1 && !flags_.json && flags_.output == "-";
+    }
+  }
+
+  // As many as the engine lets wait.
+  void SubmitMore() {
+    for (; next_item_ < items_.size() && engine_.core().queue_room() > 0; ++next_item_) {
+      Item& item = items_[next_item_];
+      if (item.error) continue;
+      const auto id = engine_.core().Submit(std::move(item.input.request->request));
       if (id.ok()) {
         item_of_[*id] = &item;
       } else {
@@ -77,7 +88,6 @@ class GenerateRun {
         }
       }
     }
-    if (item_of_.empty()) streaming_ = false;
   }
 
   Status Take(const Event& event) {
@@ -158,6 +168,7 @@ class GenerateRun {
   std::vector<Item> items_;
   std::map<RequestId, Item*> item_of_;
   std::unique_ptr<Progress> progress_;
+  size_t next_item_ = 0;  // to be submitted
   size_t num_written_ = 0;
   int64_t num_failed_ = 0, num_tokens_ = 0;
   bool streaming_ = false;  // the one answer's text goes out as it comes

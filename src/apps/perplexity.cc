@@ -18,19 +18,8 @@ StatusOr<PerplexityResult> MeasurePerplexity(EngineCore& core, std::span<const i
   std::map<RequestId, int64_t> num_new;  // scored tokens of a window: its last ones
   std::map<RequestId, double> sums;  // added in window order, so that the result is reproducible
   PerplexityResult result;
-  for (int64_t begin = 0, scored = 0; scored < total; begin += options.stride) {
-    const int64_t end = std::min(begin + payload, total);
-    Request request{.max_tokens = 0, .prompt_logprobs = 0};
-    request.prompt_ids = {options.bos_id};
-    request.prompt_ids.insert(request.prompt_ids.end(), tokens.begin() + begin,
-                              tokens.begin() + end);
-    result.num_computed += std::ssize(request.prompt_ids);
-    DI_ASSIGN_OR_RETURN(const RequestId id, core.Submit(std::move(request)));
-    num_new[id] = end - scored;
-    scored = end;
-  }
   Status failed;
-  while (core.HasWork()) {
+  const auto step = [&] {
     for (const Event& event : core.Step()) {
       if (const auto* ready = std::get_if<ReadyEvent>(&event)) {
         const auto& values = ready->prompt_logprobs;
@@ -45,7 +34,20 @@ StatusOr<PerplexityResult> MeasurePerplexity(EngineCore& core, std::span<const i
         if (failed.ok()) failed = DataLoss(failure->error.message);
       }
     }
+  };
+  for (int64_t begin = 0, scored = 0; scored < total; begin += options.stride) {
+    const int64_t end = std::min(begin + payload, total);
+    Request request{.max_tokens = 0, .prompt_logprobs = 0};
+    request.prompt_ids = {options.bos_id};
+    request.prompt_ids.insert(request.prompt_ids.end(), tokens.begin() + begin,
+                              tokens.begin() + end);
+    result.num_computed += std::ssize(request.prompt_ids);
+    while (core.queue_room() == 0) step();
+    DI_ASSIGN_OR_RETURN(const RequestId id, core.Submit(std::move(request)));
+    num_new[id] = end - scored;
+    scored = end;
   }
+  while (core.HasWork()) step();
   DI_RETURN_IF_ERROR(failed);
   result.num_tokens = total;
   for (const auto& [id, sum] : sums) result.negative_log_likelihood += sum;

@@ -30,6 +30,7 @@ PerplexityResult Measure(int32_t num_tokens, int32_t window, int32_t stride) {
   options.scheduler.max_model_len = 64;
   options.scheduler.max_num_seqs = 4;
   options.scheduler.max_num_batched_tokens = 16;
+  options.scheduler.max_waiting = 3;  // fewer than there are windows
   options.logits = CountingLogits;
   FakeEngine engine(options);
   const std::vector<int32_t> tokens(static_cast<size_t>(num_tokens), 2);

@@ -76,6 +76,8 @@ class EngineCore {
   StatusOr<RequestId> Submit(Request request);
   void Cancel(RequestId request);
   bool HasWork() const;
+  // How many more requests may wait before Submit() refuses them.
+  int32_t queue_room() const { return scheduler_.queue_room(); }
   std::vector<Event> Step();
 
   EngineStats stats() const;

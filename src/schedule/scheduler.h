@@ -134,6 +134,7 @@ class Scheduler {
   // Sequences whose start_deadline passed while they waited; the owner calls Finish for each.
   void TakeExpired(MonotonicTime now, std::vector<SequenceId>& expired);
 
+  int32_t queue_room() const { return queue_.capacity() - queue_.size(); }
   bool HasWork() const;  // anything waiting, running or preempted
   bool IsWaiting(SequenceId sequence) const;
   // Prompt tokens found in the cache when it started.

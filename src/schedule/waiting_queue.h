@@ -84,6 +84,7 @@ class WaitingQueue {
   }
 
   int32_t size() const { return num_waiting_; }
+  int32_t capacity() const { return capacity_; }
   bool empty() const { return num_waiting_ == 0; }
   // Entries that are held for.
   int32_t num_held() const { return static_cast<int32_t>(held_.size()); }

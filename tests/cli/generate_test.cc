@@ -88,6 +88,19 @@ TEST_F(Generate, JsonlAnswersHaveTheirLinesAndReportTheirSeeds) {
             lines[0]["choices"][1]["text"].get<std::string>() + "\n");
 }
 
+TEST_F(Generate, MoreLinesThanMayWaitAreAnsweredAll) {
+  std::string lines;
+  for (int i = 0; i < 9; ++i) {
+    lines += R"({"prompt":"line )" + std::to_string(i) +
+             R"(","max_tokens":3,"n":2,"seed":1})"
+             "\n";
+  }
+  Write("in.jsonl", lines);
+  const std::string all = Output("deepinfer generate --input in.jsonl");
+  EXPECT_EQ(Lines(all).size(), 9u);
+  EXPECT_EQ(Output("deepinfer generate --input in.jsonl --max-waiting 1 --max-num-seqs 2"), all);
+}
+
 TEST_F(Generate, StdinIsAnInputAndAFileIsAnOutput) {
   Write("in.jsonl", R"({"prompt":"Hi","max_tokens":5,"seed":7})");
   const std::string expected = Output("deepinfer generate --input in.jsonl");
