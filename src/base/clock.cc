@@ -3,6 +3,7 @@
 #include <thread>
 
 #include "base/check.h"
+#include "base/no_wait.h"
 
 namespace deepinfer {
 namespace {
@@ -18,9 +19,13 @@ class RealClockImpl : public Clock {
     const auto now = std::chrono::system_clock::now().time_since_epoch();
     return {std::chrono::duration_cast<Duration>(now).count()};
   }
-  void SleepUntil(MonotonicTime when) override { std::this_thread::sleep_until(At(when)); }
+  void SleepUntil(MonotonicTime when) override {
+    CheckMayWait();
+    std::this_thread::sleep_until(At(when));
+  }
   bool WaitUntil(std::unique_lock<std::mutex>& lock, std::condition_variable& changed,
                  MonotonicTime deadline, const std::function<bool()>& ready) override {
+    CheckMayWait();
     return changed.wait_until(lock, At(deadline), ready);
   }
 

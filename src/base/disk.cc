@@ -14,6 +14,7 @@
 #include <filesystem>
 #include <mutex>
 
+#include "base/no_wait.h"
 #include "base/system_cache.h"
 
 namespace deepinfer {
@@ -51,6 +52,7 @@ class RealReadable : public ReadableFile {
   int64_t modified_ns() const override { return modified_ns_; }
 
   Status ReadAt(int64_t offset, std::span<uint8_t> out) const override {
+    CheckMayWait();
     size_t done = 0;
     while (done < out.size()) {
       const ssize_t got = ::pread(fd_, out.data() + done, out.size() - done,
@@ -67,6 +69,7 @@ class RealReadable : public ReadableFile {
   }
 
   Status ReadDirect(int64_t offset, std::span<uint8_t> out) const override {
+    CheckMayWait();
     const int64_t end = std::min(size_, offset + std::ssize(out));
     if (end < offset) return ReadAt(offset, out);  // says that there is nothing
     int64_t at = offset;

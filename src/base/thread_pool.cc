@@ -15,6 +15,7 @@
 #include "base/check.h"
 #include "base/cpu_topology.h"
 #include "base/log.h"
+#include "base/no_wait.h"
 
 namespace deepinfer {
 namespace {
@@ -154,6 +155,7 @@ ThreadPool::~ThreadPool() {
 void ThreadPool::ParallelFor(int64_t count, int64_t min_piece,
                              FunctionRef<void(int64_t, int64_t)> body) {
   if (count <= 0) return;
+  CheckMayWait();
   const int64_t least = std::max<int64_t>(min_piece, 1);
   if (num_threads_ == 1 || count <= least) {
     body(0, count);
