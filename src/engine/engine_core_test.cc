@@ -53,7 +53,7 @@ std::vector<int32_t> Ids(FakeOptions options, Request request) {
   return RunAll(engine.core()).Of(id).ids;
 }
 
-TEST(EngineCore, EventsComeInOrderAndEndOnce) {
+TEST(EngineCore, case_R02_EventsComeInOrderAndEndOnce) {
   FakeEngine engine({});
   const RequestId id = Submit(engine, {.prompt_ids = Prompt(5), .max_tokens = 4, .seed = 7});
   Answers answers = RunAll(engine.core());
@@ -440,7 +440,7 @@ TEST_F(EngineCoreText, TextNeverEndsInHalfACharacter) {
 
 // ---- rows that are no numbers
 
-TEST(EngineCore, ABadRowEndsItsOwnRequestOnly) {
+TEST(EngineCore, case_R03_case_R09_ABadRowEndsItsOwnRequestOnly) {
   const auto logits = [](std::span<const int32_t> tokens) {
     std::vector<float> row(16, 0.0f);
     row[2 + tokens.size() % 14] = 20;

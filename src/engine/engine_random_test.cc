@@ -193,7 +193,7 @@ TEST_P(EngineRandom, case_R01_NothingLeaksInARandomLife) {
   for (uint64_t seed = 1; seed <= 5; ++seed) {
     SCOPED_TRACE(seed);
     RandomLife life(seed, mode, async);
-    life.Run(4000);
+    life.Run(6000);
     if (HasFatalFailure()) return;
     const EngineStats stats = life.stats();
     sum.steps += stats.steps;

@@ -105,11 +105,6 @@ bool Scheduler::Exists(SequenceId sequence) const {
   return sequence.v >= 0 && sequence.v < std::ssize(entries_) && At(sequence).state != State::kFree;
 }
 
-bool Scheduler::IsWaiting(SequenceId sequence) const {
-  const State state = At(sequence).state;
-  return state == State::kWaiting || state == State::kBlocked;
-}
-
 int32_t Scheduler::num_cached(SequenceId sequence) const { return At(sequence).replay.num_cached; }
 
 bool Scheduler::HasWork() const {

@@ -136,7 +136,6 @@ class Scheduler {
 
   int32_t queue_room() const { return queue_.capacity() - queue_.size(); }
   bool HasWork() const;  // anything waiting, running or preempted
-  bool IsWaiting(SequenceId sequence) const;
   // Prompt tokens found in the cache when it started.
   int32_t num_cached(SequenceId sequence) const;
   SchedulerStats stats() const;

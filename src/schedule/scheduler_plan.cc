@@ -149,7 +149,9 @@ void Scheduler::PlanPrefillRows() {
     rows.samples = rows.end == entry->prefill_end;
     CHECK(GrowPages(*entry, rows.end));
     const int32_t page_end = PageFloor(entry->spec.num_prompt - 1);
-    if (rows.begin < page_end && page_end <= rows.end && page_end > replay.num_cached) {
+    // A hit without a snapshot leaves one behind, so that the next need not be replayed.
+    const bool known = replay.uses_slot && page_end <= replay.num_cached;
+    if (rows.begin < page_end && page_end <= rows.end && !known) {
       AttachSnapshot(rows, page_end);
     }
     entry->next_row = rows.end;
