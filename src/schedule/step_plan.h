@@ -2,6 +2,7 @@
 // schedule/, read-only afterwards; executed in the order in which plans were made.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 

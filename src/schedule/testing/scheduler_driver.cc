@@ -28,7 +28,10 @@ void Append(DriverSequence& sequence, int32_t token) {
 
 std::vector<int32_t> MakePrompt(int32_t seed, int32_t count) {
   std::vector<int32_t> prompt(static_cast<size_t>(count));
-  for (int32_t i = 0; i < count; ++i) prompt[static_cast<size_t>(i)] = seed * 100'000 + i;
+  for (int32_t i = 0; i < count; ++i) {  // unsigned: may wrap
+    prompt[static_cast<size_t>(i)] =
+        static_cast<int32_t>(static_cast<uint32_t>(seed) * 100'000u + static_cast<uint32_t>(i));
+  }
   return prompt;
 }
 
