@@ -2,17 +2,20 @@
 
 #include <functional>
 
+#include "apps/bundled_model.h"
 #include "base/log.h"
 #include "kernels/device/device.h"
 
 namespace deepinfer {
 
 void AddModelOption(OptionSet& options, std::string* model) {
-  options.Add({.flag = "model",
-               .environment = "DEEPINFER_HF_MODEL_DIR",
-               .help = "checkpoint directory, or org/name in the local Hugging Face cache",
-               .unit = "DIR"},
-              model);
+  options.Add(
+      {.flag = "model",
+       .environment = "DEEPINFER_HF_MODEL_DIR",
+       .help = "checkpoint directory, or org/name in the local Hugging Face cache; none: the "
+               "bundled model",
+       .unit = "DIR"},
+      model);
 }
 
 void AddLogOption(OptionSet& options, std::string* log_level) {
@@ -129,13 +132,6 @@ void EngineFlags::AddTo(OptionSet& options) {
   AddLogOption(options, &log_level);
 }
 
-Status NeedModel(const std::string& model) {
-  if (!model.empty()) return OkStatus();
-  return NotFound(
-      "no model: give --model DIR or --model org/name, or set DEEPINFER_HF_MODEL_DIR; ./run.sh "
-      "makes a tiny one and sets it");
-}
-
 CacheEnvironment HubEnvironment(const Environment& environment) {
   const auto value = [&](const char* name) {
     const auto at = environment.find(name);
@@ -160,7 +156,7 @@ StatusOr<std::unique_ptr<LoadedEngine>> LoadWithProgress(EngineFlags flags,
                                                          const CommandContext& context) {
   ApplyLogLevel(flags.log_level);
   if (IsCudaBuild()) LogInfo(AcceleratorNote());
-  DI_RETURN_IF_ERROR(NeedModel(flags.engine.model));
+  DI_RETURN_IF_ERROR(ChooseModel(context.disk, &flags.engine.model));
   flags.engine.hub_cache = HubCacheFolder(HubEnvironment(context.environment));
   WeightProgress progress(context.clock);
   flags.engine.progress = std::ref(progress);

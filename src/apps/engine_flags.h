@@ -20,8 +20,6 @@ struct EngineFlags {
   void AddTo(OptionSet& options);
 };
 
-// Which model: --model or the environment. Errors: kNotFound naming both.
-Status NeedModel(const std::string& model);
 void AddModelOption(OptionSet& options, std::string* model);
 void AddLogOption(OptionSet& options, std::string* log_level);
 void ApplyLogLevel(const std::string& log_level);

@@ -1,6 +1,7 @@
 // `deepinfer inspect`: the command around apps/inspect.h.
 #include <functional>
 
+#include "apps/bundled_model.h"
 #include "apps/command.h"
 #include "apps/engine_flags.h"
 #include "apps/inspect.h"
@@ -20,7 +21,7 @@ StatusOr<int> RunInspectCommand(const CommandContext& context) {
   options.Add({.flag = "model",
                .environment = "DEEPINFER_HF_MODEL_DIR",
                .help = "checkpoint directory, config.json, or org/name in the local Hugging Face "
-                       "cache",
+                       "cache; none: the bundled model",
                .unit = "DIR",
                .positional = true},
               &inspect.model);
@@ -38,7 +39,7 @@ StatusOr<int> RunInspectCommand(const CommandContext& context) {
   AddLogOption(options, &log_level);
   if (const auto code = ParseOptions(options, context)) return *code;
   ApplyLogLevel(log_level);
-  DI_RETURN_IF_ERROR(NeedModel(inspect.model));
+  DI_RETURN_IF_ERROR(ChooseModel(context.disk, &inspect.model));
   inspect.num_threads = threads > 0 ? threads : DefaultNumThreads();
   WeightProgress progress(context.clock);
   const auto result =

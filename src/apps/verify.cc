@@ -115,7 +115,6 @@ StatusOr<int> RunVerifyCommand(const CommandContext& context) {
   options.Add({.flag = "json", .help = "machine-readable"}, &as_json);
   flags.AddTo(options);
   if (const auto code = ParseOptions(options, context)) return *code;
-  DI_RETURN_IF_ERROR(NeedModel(flags.engine.model));
   flags.engine.num_threads = 1;
   flags.engine.max_num_seqs = 1;  // the engine that loads is not the one that runs
   flags.engine.kv_cache_bytes = 1 << 20;

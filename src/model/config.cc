@@ -254,8 +254,11 @@ void ReadTopLevel(JsonObject& root, ModelConfig* c, std::string_view where, bool
   root.Read("image_token_id", &c->image_token_id, 0, kMaxTokens);
   ReadQuantization(root, where, strict, status);
   if (std::optional<JsonObject> text = root.Child("text_config")) ReadText(*text, c, strict);
-  if (std::optional<JsonObject> vision = root.Child("vision_config")) {
-    ReadVision(*vision, &c->vision, strict);
+  c->has_vision = root.Contains("vision_config");
+  if (c->has_vision) {
+    if (std::optional<JsonObject> vision = root.Child("vision_config")) {
+      ReadVision(*vision, &c->vision, strict);
+    }
   }
   root.Finish(strict);
 }

@@ -92,7 +92,9 @@ struct ModelConfig {
   int32_t dspark_n_routed_experts = 0;
   int32_t dspark_num_experts_per_tok = 0;
 
-  VisionConfig vision;
+  // False: a text-only checkpoint. It has no vision_config, no vision tensors and no image rows.
+  bool has_vision = true;
+  VisionConfig vision;  // read only if has_vision
 
   // The largest kv source <= layer: whose global KV the layer reads. Requires: ratio(layer) > 0.
   int32_t KvSource(int32_t layer) const;

@@ -264,7 +264,7 @@ Status CheckModelConfig(const ModelConfig& config) {
   DI_RETURN_IF_ERROR(CheckEngram(config));
   DI_RETURN_IF_ERROR(CheckTokenIds(config));
   DI_RETURN_IF_ERROR(CheckDraft(config));
-  return CheckVision(config.vision);
+  return config.has_vision ? CheckVision(config.vision) : OkStatus();
 }
 
 }  // namespace deepinfer

@@ -215,6 +215,13 @@ TEST(ModelConfig, LayerRolesMustFitTogether) {
              "vision_config: hidden_size 64 over 3 heads");
 }
 
+TEST(ModelConfig, WithoutVisionConfigTheCheckpointIsTextOnly) {
+  const std::string path = StrCat(DI_SOURCE_DIR, "/models/nano/config.json");
+  const auto config = ParseModelConfig(RealDisk().ReadText(path).value(), path);
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_FALSE(config->has_vision);
+}
+
 // A table of another size would be read with row ids that belong to other n-grams.
 TEST(ModelConfig, EngramRowsFollowFromThePrimes) {
   EXPECT_HAS(

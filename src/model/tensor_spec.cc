@@ -28,7 +28,7 @@ class SpecBuilder {
     Globals();
     for (int32_t layer = 0; layer < c_.num_hidden_layers; ++layer) TextLayer(layer);
     for (int32_t block = 0; block < c_.num_nextn_predict_layers; ++block) DraftBlock(block);
-    Vision();
+    if (c_.has_vision) Vision();
     return std::move(tensors_);
   }
 
@@ -58,6 +58,7 @@ class SpecBuilder {
     Bf16("embed.weight", {c_.vocab_size, c_.hidden_size});
     Bf16("head.weight", {c_.vocab_size, c_.hidden_size});
     Bf16("norm.weight", {c_.hidden_size});
+    if (!c_.has_vision) return;
     for (const char* name : {"image_start", "image_end", "image_newline"})
       Bf16(name, {c_.hidden_size});
   }

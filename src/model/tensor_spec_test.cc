@@ -47,6 +47,19 @@ TEST(TensorSpec, OneMoreLayerChangesTheCensus) {  // negative control of the two
   EXPECT_NE(CountTensors(ExpectedTensors(config)).total.num_tensors, 96085);
 }
 
+TEST(TensorSpec, ATextOnlyCheckpointHasNoVisionAndNoImageRows) {
+  ModelConfig config = RealConfig();
+  const auto image_rows = [&config] {
+    int64_t n = 0;
+    for (const TensorSpec& tensor : ExpectedTensors(config)) n += tensor.name.starts_with("image_");
+    return n;
+  };
+  EXPECT_EQ(image_rows(), 3);
+  config.has_vision = false;
+  EXPECT_EQ(image_rows(), 0);
+  EXPECT_EQ(CountTensors(ExpectedTensors(config)).of(Part::kVision).num_tensors, 0);
+}
+
 TEST(TensorSpec, PlacesOptionalTensorsByLayerRole) {
   std::map<std::string, std::string> shapes;
   for (const TensorSpec& tensor : ExpectedTensors(RealConfig())) {
