@@ -26,6 +26,7 @@ const std::map<std::string, std::set<std::string>> kMayInclude = {
     {"model", {"base", "kernels", "cache", "deepinfer"}},
     {"media", {"base", "kernels"}},
     {"tokens", {"base"}},
+    {"eval", {"base", "tokens"}},
     {"request", {"base", "wire", "tokens", "deepinfer"}},
     {"cache", {"base", "kernels"}},
     {"schedule", {"base", "cache"}},
