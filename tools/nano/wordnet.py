@@ -1,0 +1,118 @@
+"""Definitions out of WordNet's database files (dict/data.*, index.*, index.sense). Used by corpus.py and tokenizer.py."""
+import collections
+import re
+
+PARTS = {"noun": "n", "verb": "v", "adj": "a", "adv": "r"}
+MAX_WORDS = 16      # of a definition
+MIN_CUT_WORDS = 4   # a definition is not cut shorter than this
+COMMON = re.compile(r"[a-z]{3,14}")
+# Definitions of words that nobody should be taught to say.
+UNWANTED = re.compile(r"\b(slur|offensive|obscene|disparag\w*|vulgar\w*|derogatory|insulting|ethnic|vagina|penis|sexual\w*|"
+                      r"intercourse|prostitut\w*|genital\w*|copulat\w*|rape|excrement|negroid|homosexual\w*)\b", re.I)
+DANGLING = {"a", "an", "the", "of", "or", "and", "to", "in", "on", "by", "for", "with", "that", "which", "is", "are",
+            "from", "as", "at", "who", "its", "their", "used", "especially", "usually", "often", "into", "whose", "his"}
+# Where a definition may end early, best first: after a clause, then before a phrase.
+BOUNDARY = re.compile(r",$|^(that|which|who|whose|when|where|especially|usually|such|used|having|consisting|containing)$")
+PHRASE = re.compile(r"^(with|in|by|from|for|as|on|at|or|and|to|of)$")
+
+Sense = collections.namedtuple("Sense", "word part definition example synonyms count")
+
+
+def bare_definition(gloss):
+    """The definition without examples, remarks in parentheses and second halves."""
+    text = gloss.split('; "')[0]
+    while re.search(r"\([^()]*\)", text):
+        text = re.sub(r"\s*\([^()]*\)", "", text)
+    return re.sub(r"\s+", " ", text.split(";")[0]).strip(" ,:;.")
+
+
+def short_definition(gloss):
+    """At most MAX_WORDS words, cut where a clause or a phrase ends."""
+    words = bare_definition(gloss).split()
+    if len(words) <= MAX_WORDS:
+        return " ".join(words)
+    for ends in (BOUNDARY, PHRASE):
+        for cut in range(MAX_WORDS, MIN_CUT_WORDS, -1):
+            if ends.search(words[cut]) or words[cut - 1].endswith(","):
+                return finished(words[:cut])
+    return finished(words[:MAX_WORDS])
+
+
+def finished(words):
+    while len(words) > 1 and words[-1].strip(",").lower() in DANGLING:
+        words = words[:-1]
+    return " ".join(words).rstrip(",:;")
+
+
+def read_counts(folder):
+    """(lemma, part's letter, offset) -> how often the sense was met in tagged texts."""
+    letters = {"1": "n", "2": "v", "3": "a", "4": "r", "5": "a"}
+    counts = {}
+    for line in (folder / "index.sense").read_text().splitlines():
+        key, offset, _, count = line.split()
+        lemma, rest = key.split("%", 1)
+        counts[lemma, letters[rest[0]], offset] = int(count)
+    return counts
+
+
+def read_senses(folder):
+    """All (word, synset) pairs, in the files' order: Sense, with the word as it is written."""
+    counts = read_counts(folder)
+    for part, letter in PARTS.items():
+        for line in (folder / f"data.{part}").read_text().splitlines():
+            if line.startswith("  ") or " | " not in line:
+                continue
+            head, gloss = line.split(" | ", 1)
+            fields = head.split()
+            spelled = [fields[4 + 2 * i].split("(")[0] for i in range(int(fields[3], 16))]
+            words = [word.replace("_", " ") for word in spelled]
+            found = re.search(r'; "([^"]+)"', gloss)
+            for lemma, word in zip(spelled, words):
+                others = [w for w in words if w != word]
+                yield fields[0], Sense(word, part, gloss.strip(), found.group(1) if found else "", others,
+                                       counts.get((lemma.lower(), letter, fields[0]), 0))
+
+
+def first_offsets(folder):
+    """(lemma, part) -> the offset of its most frequent sense, which the index lists first."""
+    first = {}
+    for part in PARTS:
+        for line in (folder / f"index.{part}").read_text().splitlines():
+            if not line.startswith("  "):
+                fields = line.split()
+                first[fields[0], part] = fields[-int(fields[2])]
+    return first
+
+
+def glossary(folder, frequency, core_size):
+    """-> [(Sense with a short definition, core)], a common word and its first sense each; the core_size most common
+    nouns are core and come first. frequency: word -> count in the corpus, which decides between words that the tagged
+    texts know equally well."""
+    first = first_offsets(folder)
+    entries = {}
+    for offset, sense in read_senses(folder):
+        word = sense.word
+        if not COMMON.fullmatch(word) or first.get((word, sense.part)) != offset or (word, sense.part) in entries:
+            continue
+        definition = short_definition(sense.definition)
+        if UNWANTED.search(sense.definition) or len(definition.split()) < 2 or word in definition.lower().split():
+            continue
+        if sense.count or frequency.get(word, 0) >= 3:
+            entries[word, sense.part] = sense._replace(definition=definition)
+
+    def rank(sense):
+        return -sense.count, -frequency.get(sense.word, 0), sense.word
+
+    nouns = sorted((s for s in entries.values() if s.part == "noun"), key=rank)
+    others = sorted((s for s in entries.values() if s.part != "noun"), key=rank)
+    return [(s, i < core_size) for i, s in enumerate(nouns)] + [(s, False) for s in others]
+
+
+def sense_line(sense):
+    """One line of running text: the whole definition, an example, synonyms."""
+    line = f"{sense.word} ({sense.part}): {bare_definition(sense.definition)}."
+    if sense.example:
+        line += f" Example: {sense.example}."
+    if sense.synonyms:
+        line += f" Synonyms: {', '.join(sense.synonyms[:6])}."
+    return line
