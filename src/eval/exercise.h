@@ -33,7 +33,7 @@ enum class Grading {
 };
 
 struct Exercise {
-  std::string task;
+  std::string task;  // whose keys it has: needle_4k draws items of "needle"
   // What makes two items the same item, whatever the wording: of the last answer.
   std::string key;
   // The same for the answers before it, where the conversation holds several.
@@ -68,6 +68,7 @@ struct TaskKind {
   StatusOr<Exercise> (*draw)(DrawContext&);
   bool evaluated = true;     // false: training only
   bool thinks = false;       // evaluated with thinking on
+  bool fills = false;        // draws conversations as long as max_tokens
   bool split_by_key = true;  // false: something else keeps the two parts apart (gloss: its wording)
 };
 

@@ -3,12 +3,30 @@
 
 #include "eval/arithmetic.h"
 #include "eval/exercise.h"
+#include "eval/gloss.h"
+#include "eval/keyval.h"
+#include "eval/retrieval.h"
+#include "eval/sequences.h"
+#include "eval/sums.h"
 
 namespace deepinfer {
 namespace {
 
 constexpr TaskKind kTasks[] = {
+    {.name = "needle", .draw = DrawNeedle, .evaluated = false, .fills = true},
+    {.name = "needle_4k", .draw = DrawNeedle4k, .fills = true},
+    {.name = "needle_8k", .draw = DrawNeedle8k, .fills = true},
+    {.name = "keyval", .draw = DrawKeyValue},
     {.name = "arithmetic", .draw = DrawArithmetic},
+    {.name = "sums_3", .draw = DrawSums3, .thinks = true},
+    {.name = "sums_4", .draw = DrawSums4, .thinks = true},
+    {.name = "products", .draw = DrawProducts, .thinks = true},
+    {.name = "compare", .draw = DrawCompare},
+    {.name = "count", .draw = DrawCount},
+    {.name = "copy", .draw = DrawCopy},
+    {.name = "sort", .draw = DrawSort},
+    {.name = "reverse", .draw = DrawReverse},
+    {.name = "gloss", .draw = DrawGloss, .split_by_key = false},
 };
 
 }  // namespace

@@ -1,0 +1,20 @@
+// eval/sums.h: longer sums and products, worked out digit by digit in the reasoning.
+#pragma once
+
+#include "eval/exercise.h"
+
+namespace deepinfer {
+
+// Two numbers of three (four) digits, + or -, the result at least 0; the reasoning goes through
+// the columns from the right. Key: both numbers and the sign.
+StatusOr<Exercise> DrawSums3(DrawContext& context);
+StatusOr<Exercise> DrawSums4(DrawContext& context);
+
+// A number of two digits times one of one digit. Key: both numbers.
+StatusOr<Exercise> DrawProducts(DrawContext& context);
+
+// "2 + 9 = 11, write 1, carry 1. 8 + 7 + 1 = 16, write 6, carry 1. 4 + 3 + 1 = 8, write 8."
+// Requires: 0 <= right <= left.
+std::string ColumnSteps(int64_t left, char sign, int64_t right);
+
+}  // namespace deepinfer
