@@ -114,7 +114,7 @@ Question QuestionOf(Rng& rng, const Counting& counting) {
   const std::string ask =
       all ? StrCat(Chance(rng, 0.5) ? "How many words are in this list: " : "Count the words: ",
                    list)
-          : StrCat("How often does ", counting.counted, " stand in this list: ", list);
+          : StrCat("How often does ", counting.counted, " occur in this list: ", list);
   std::string reasoning;  // every counted word with its number
   for (size_t i = 0, number = 0; i < counting.list.size(); ++i) {
     if (!all && counting.list[i] != counting.counted) continue;

@@ -23,10 +23,12 @@ bool IsStopWord(std::string_view word) {
   return std::find(std::begin(kStopWords), std::end(kStopWords), word) != std::end(kStopWords);
 }
 
-// Longer endings first; a stem keeps at least three letters.
+// Longer endings first; a stem keeps at least three letters. Without a last e too, so that "framed"
+// and "frame" are one.
 std::string_view Stem(std::string_view word) {
-  for (const std::string_view ending : {"ing", "es", "ed", "s"}) {
-    if (word.size() >= ending.size() + 3 && word.ends_with(ending)) {
+  constexpr size_t kLettersMin = 3;
+  for (const std::string_view ending : {"ing", "es", "ed", "s", "e"}) {
+    if (word.size() >= ending.size() + kLettersMin && word.ends_with(ending)) {
       return word.substr(0, word.size() - ending.size());
     }
   }

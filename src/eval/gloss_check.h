@@ -15,7 +15,7 @@
 namespace deepinfer {
 
 // Of the words of a text without those that carry no content ("the", "of"), in lower case and
-// without the endings s, es, ed and ing; sorted, each once. The values are stored in files.
+// without the endings s, es, ed, e and ing; sorted, each once. The values are stored in files.
 std::vector<uint32_t> ContentWordHashes(std::string_view text);
 
 // How many of `wanted` are among those of `text`. Requires: `wanted` as above.

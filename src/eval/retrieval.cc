@@ -103,7 +103,7 @@ std::string BuryInHay(DrawContext& context, std::vector<std::string> statements,
   std::vector<HaySentence> sentences;
   for (HaySource source(context); num_tokens > 0;) {
     HaySentence sentence = source.Next();
-    num_tokens -= StatementCost(context.tokenizer, sentence.text);
+    num_tokens -= NumTokens(context.tokenizer, " " + sentence.text) + sentence.ends_paragraph;
     if (num_tokens >= 0) sentences.push_back(std::move(sentence));
   }
   // How many sentences of hay stand before each statement.
@@ -160,9 +160,9 @@ Shape EvaluationShape(int32_t num_tokens) {
   return {.num_tokens = num_tokens, .num_facts = 5, .num_questions = 1};
 }
 
-// A fact and its question take about 40 tokens, so more than half of a text stays hay.
+// A fact and its question take about 40 tokens, so a third of a text and more stays hay.
 Shape DenseShape(Rng& rng, int32_t num_tokens) {
-  const int64_t num_facts = std::max<int64_t>(1, num_tokens / Between(rng, 96, 192));
+  const int64_t num_facts = std::max<int64_t>(1, num_tokens / Between(rng, 64, 160));
   return {num_tokens, num_facts, std::max<int64_t>(1, num_facts - Between(rng, 0, num_facts / 4))};
 }
 
@@ -181,7 +181,7 @@ StatusOr<Exercise> DrawNeedle(DrawContext& context) {
     const double octaves = std::log2(static_cast<double>(num_tokens) / kTokensMin);
     num_tokens = static_cast<int32_t>(kTokensMin * std::exp2(octaves * rng.UniformDouble()));
   }
-  if (context.split == Split::kTraining && Chance(rng, 0.5)) {
+  if (context.split == Split::kTraining && Chance(rng, 0.6)) {
     return MakeNeedle(context, DenseShape(rng, num_tokens));
   }
   Shape shape = EvaluationShape(num_tokens);

@@ -8,8 +8,8 @@
 
 namespace deepinfer {
 
-// Training: a text of 256 tokens up to max_tokens. Half have as many facts and questions as the
-// length has room for, half are as in evaluation.
+// Training: a text of 256 tokens up to max_tokens. Most have as many facts and questions as the
+// length has room for, the others few, down to one of each.
 StatusOr<Exercise> DrawNeedle(DrawContext& context);
 
 // Evaluation: the whole conversation fills 4,096 or 8,192 tokens: one needle, four other facts, one

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds nano_rows and gathers it with its libraries, the C library and its loader among them, for
 # x86-64 Linux machines that lack them:
-#   tools/nano/rows/bundle.sh OUT      makes OUT/nano_rows, OUT/lib/ and OUT/nano_rows.sh, which runs it
+#   tools/nano/rows/bundle.sh OUT   makes OUT/nano_rows, OUT/lib/ and OUT/nano_rows.sh to run it
 set -euo pipefail
 out=${1:?Usage: tools/nano/rows/bundle.sh OUT}
 mkdir -p "$out/lib"

@@ -119,15 +119,15 @@ size_t RowMaker::DrawPart() {
 }
 
 StatusOr<Exercise> RowMaker::DrawConversation(const TaskKind& kind, int32_t num_left) {
-  // What fills its room gets the room that is left; below this it is cut like anything else.
-  constexpr int32_t kFilledMin = 256;
-  DrawContext context{
-      .rng = rng_,
-      .split = Split::kTraining,
-      .max_tokens = kind.fills ? std::max(num_left, std::min(kFilledMin, options_.row_tokens))
-                               : options_.row_tokens,
-      .tokenizer = tokenizer_,
-      .material = material_};
+  // What fills its room gets the room that is left; below the least it is cut like anything else.
+  constexpr int32_t kFilledMin = 256, kShortMax = 1024;
+  const int32_t max_tokens =
+      kind.fills ? std::max(num_left, kFilledMin) : std::max(options_.row_tokens, kShortMax);
+  DrawContext context{.rng = rng_,
+                      .split = Split::kTraining,
+                      .max_tokens = max_tokens,
+                      .tokenizer = tokenizer_,
+                      .material = material_};
   DI_ASSIGN_OR_RETURN(Exercise exercise, kind.draw(context));
   exercise.conversation.thinking = DrawThinking(rng_, kind);
   return exercise;

@@ -1,4 +1,4 @@
-// row_maker.h: exercises become the rows that the trainer reads.
+// tools/nano/rows/row_maker.h: exercises become the rows that the trainer reads.
 //
 // A row holds conversations of one task one after the other, each from its own BOS; the last one is
 // cut where the row ends. Conversations are rendered and tokenised as the engine does it, so the

@@ -1,4 +1,4 @@
-// row_output.h: rows as the trainer reads them, as people do, and in numbers.
+// tools/nano/rows/row_output.h: rows as the trainer reads them, as people do, and in numbers.
 #pragma once
 
 #include <set>
