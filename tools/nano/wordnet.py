@@ -1,16 +1,20 @@
 """Definitions out of WordNet's database files (dict/data.*, index.*, index.sense). Used by corpus.py and tokenizer.py."""
 import collections
+import math
 import re
 
 PARTS = {"noun": "n", "verb": "v", "adj": "a", "adv": "r"}
 MAX_WORDS = 16      # of a definition
 MIN_CUT_WORDS = 4   # a definition is not cut shorter than this
 COMMON = re.compile(r"[a-z]{3,14}")
+PLAIN = re.compile(r"[A-Za-z][A-Za-z ,'-]*")
+MIN_WORDS = 3
 # Definitions of words that nobody should be taught to say.
 UNWANTED = re.compile(r"\b(slur|offensive|obscene|disparag\w*|vulgar\w*|derogatory|insulting|ethnic|vagina|penis|sexual\w*|"
-                      r"intercourse|prostitut\w*|genital\w*|copulat\w*|rape|excrement|negroid|homosexual\w*)\b", re.I)
+                      r"intercourse|prostitut\w*|genital\w*|copulat\w*|rape|excrement|negroid|homosexual\w*|suicide|negro)\b", re.I)
 DANGLING = {"a", "an", "the", "of", "or", "and", "to", "in", "on", "by", "for", "with", "that", "which", "is", "are",
-            "from", "as", "at", "who", "its", "their", "used", "especially", "usually", "often", "into", "whose", "his"}
+            "from", "as", "at", "who", "its", "their", "used", "especially", "usually", "often", "into", "whose", "his",
+            "means"}
 # Where a definition may end early, best first: after a clause, then before a phrase.
 BOUNDARY = re.compile(r",$|^(that|which|who|whose|when|where|especially|usually|such|used|having|consisting|containing)$")
 PHRASE = re.compile(r"^(with|in|by|from|for|as|on|at|or|and|to|of)$")
@@ -85,27 +89,40 @@ def first_offsets(folder):
 
 
 def glossary(folder, frequency, core_size):
-    """-> [(Sense with a short definition, core)], a common word and its first sense each; the core_size most common
-    nouns are core and come first. frequency: word -> count in the corpus, which decides between words that the tagged
-    texts know equally well."""
+    """-> [(Sense with a short definition, core)]: common words, each with its first sense. The core_size most common
+    nouns are core and come first. frequency: word -> count in the corpus; a word must be known there or in the tagged
+    texts that the senses were counted in."""
     first = first_offsets(folder)
     entries = {}
     for offset, sense in read_senses(folder):
-        word = sense.word
-        if not COMMON.fullmatch(word) or first.get((word, sense.part)) != offset or (word, sense.part) in entries:
-            continue
-        definition = short_definition(sense.definition)
-        if UNWANTED.search(sense.definition) or len(definition.split()) < 2 or word in definition.lower().split():
-            continue
-        if sense.count or frequency.get(word, 0) >= 3:
-            entries[word, sense.part] = sense._replace(definition=definition)
+        key = sense.word, sense.part
+        if first.get(key) == offset and key not in entries and is_common(sense, first, frequency):
+            definition = short_definition(sense.definition)
+            if teaches(definition, sense):
+                entries[key] = sense._replace(definition=definition)
 
     def rank(sense):
-        return -sense.count, -frequency.get(sense.word, 0), sense.word
+        met = math.log1p(frequency.get(sense.word, 0))
+        if not sense.count:  # the word was met, but perhaps as another part of speech
+            met *= 0 if any((sense.word, part) in first for part in PARTS if part != sense.part) else 0.5
+        return sense.part != "noun", -(2 * math.log1p(sense.count) + met), sense.word
 
-    nouns = sorted((s for s in entries.values() if s.part == "noun"), key=rank)
-    others = sorted((s for s in entries.values() if s.part != "noun"), key=rank)
-    return [(s, i < core_size) for i, s in enumerate(nouns)] + [(s, False) for s in others]
+    ranked = sorted(entries.values(), key=rank)
+    return [(sense, sense.part == "noun" and i < core_size) for i, sense in enumerate(ranked)]
+
+
+def is_common(sense, lemmas, frequency):
+    """lemmas: has (word, part) for each."""
+    word = sense.word
+    plural = word.endswith("s") and (word[:-1], sense.part) in lemmas
+    return COMMON.fullmatch(word) and not plural and (sense.count or frequency.get(word, 0) >= 3)
+
+
+def teaches(definition, sense):
+    """A few plain words, without the word itself."""
+    words = definition.lower().split()
+    return (len(words) >= MIN_WORDS and PLAIN.fullmatch(definition) and sense.word not in words
+            and not UNWANTED.search(sense.definition))
 
 
 def sense_line(sense):
