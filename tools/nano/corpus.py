@@ -9,7 +9,7 @@
     corpus.py [--documents build/nano/documents.jsonl] [--raw build/nano/raw] [--model models/nano]
               [--out build/nano/material] [--carry build/nano/carry]
 
---carry also receives each file compressed, for a training machine without a network; unpack.py opens them there.
+--carry receives each file compressed (.xz), for a training machine without a network.
 """
 import argparse
 import collections

