@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Runs a Python test of this folder with build/nano-env (tools/nano/setup.sh makes it).
-# Usage: tools/nano/python_test.sh NAME_test.py MODULES...   Exit status 77: skipped, modules are missing.
+# Usage: tools/nano/python_test.sh NAME_test.py MODULES...
+# Exit status 77: skipped, because modules are missing.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 python=$here/../../build/nano-env/bin/python

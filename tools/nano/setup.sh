@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Makes build/nano-env, the Python of this folder, once; quick when it is there.
-# Usage: tools/nano/setup.sh [data|train]   data: what the corpus needs; train (default): PyTorch too.
+# Usage: tools/nano/setup.sh [data|train]   data: what the corpus needs; train (default): also
+#        PyTorch.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 home=build/nano-env
@@ -17,19 +18,20 @@ esac
 # The wanted packages that are not there in the wanted version; torch's may carry a suffix.
 missing() {
   local installed
-  installed=$("$home/bin/python" -m pip list --format freeze --disable-pip-version-check 2>/dev/null |
-    sed 's/+.*//' || true)
+  installed=$("$home/bin/python" -m pip --disable-pip-version-check list --format freeze \
+    2>/dev/null | sed 's/+.*//' || true)
   comm -23 <(printf '%s\n' $packages | sort) <(sort <<<"$installed")
 }
 
+mkdir -p build
 [ -x "$home/bin/python" ] || python3 -m venv "$home"
 wanted=$(missing)
 [ -n "$wanted" ] || exit 0
 echo "nano: installing" $wanted "into $home" >&2
-mkdir -p build
 if ! timeout 1800 "$home/bin/python" -m pip install --quiet --disable-pip-version-check $wanted \
   2>build/nano-env.log; then
-  echo "tools/nano/setup.sh: pip failed: $(grep -m 1 ERROR build/nano-env.log || echo 'no message')" >&2
+  said=$(grep -m 1 ERROR build/nano-env.log || echo "see build/nano-env.log")
+  echo "tools/nano/setup.sh: pip failed: $said" >&2
   exit 1
 fi
 wanted=$(missing)
