@@ -2,6 +2,7 @@
 
 #include "base/check.h"
 #include "eval/gloss_check.h"
+#include "eval/json_equality.h"
 
 namespace deepinfer {
 namespace {
@@ -40,8 +41,10 @@ bool IsRight(const Exercise& exercise, const ParsedAnswer& answer) {
     case Grading::kGlossWords:
       return HasGlossWords(exercise, answer);
     case Grading::kJson:
+      return answer.calls.empty() &&
+             IsSameJsonText(answer.content, TextOfMessage(exercise.answer()));
     case Grading::kCalls:
-      break;
+      return SameCalls(answer.calls, exercise.answer().tool_calls);
   }
   CHECK(false);
 }

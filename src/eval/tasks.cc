@@ -4,10 +4,12 @@
 #include "eval/arithmetic.h"
 #include "eval/exercise.h"
 #include "eval/gloss.h"
+#include "eval/json_exercises.h"
 #include "eval/keyval.h"
 #include "eval/retrieval.h"
 #include "eval/sequences.h"
 #include "eval/sums.h"
+#include "eval/tool_exercises.h"
 
 namespace deepinfer {
 namespace {
@@ -27,6 +29,8 @@ constexpr TaskKind kTasks[] = {
     {.name = "sort", .draw = DrawSort},
     {.name = "reverse", .draw = DrawReverse},
     {.name = "gloss", .draw = DrawGloss, .split_by_key = false},
+    {.name = "json", .draw = DrawJson},
+    {.name = "tools", .draw = DrawTools},
 };
 
 }  // namespace

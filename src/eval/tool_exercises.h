@@ -1,0 +1,13 @@
+// eval/tool_exercises.h: which tool a request asks for, and with which arguments.
+#pragma once
+
+#include "eval/exercise.h"
+
+namespace deepinfer {
+
+// One to four tools are offered: one call, two calls in one block, or no tool that fits and a plain
+// answer. In training also the tools' results with the sentence that reports them, further
+// requests, and definitions of the material. Key: names and arguments of the calls.
+StatusOr<Exercise> DrawTools(DrawContext& context);
+
+}  // namespace deepinfer
