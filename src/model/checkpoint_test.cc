@@ -58,6 +58,21 @@ TEST(Checkpoint, OpensWithViewsIntoTheFiles) {
   EXPECT_TRUE(checkpoint.scan().engram_direct());
 }
 
+TEST(Checkpoint, ATextOnlyOneOpensWithoutVisionTensors) {
+  TinyCheckpoint tiny;
+  // The value stays, under a name that says nothing about the model.
+  tiny.config_json = Replaced(tiny.config_json, "\"vision_config\"", "\"auto_map\"");
+  std::erase_if(tiny.tensors, [](const LooseTensor& tensor) {
+    return tensor.name.starts_with("vision.") || tensor.name.starts_with("aligner.") ||
+           tensor.name.starts_with("image_");
+  });
+  tiny.Write();
+  const auto opened = Checkpoint::Open(tiny.disk, tiny.directory());
+  ASSERT_TRUE(opened.ok()) << opened.status();
+  EXPECT_EQ((*opened)->weights().image_start, nullptr);
+  EXPECT_NE((*opened)->weights().norm, nullptr);
+}
+
 TEST(Checkpoint, AlignedWeightsAreNotCopied) {
   TinyCheckpoint tiny;
   tiny.Write();

@@ -14,9 +14,11 @@ class Binder {
     w.embed = t_.Bf16Matrix("embed.weight");
     w.head = t_.Bf16Matrix("head.weight");
     w.norm = t_.Bf16("norm.weight");
-    w.image_start = t_.Bf16("image_start");
-    w.image_end = t_.Bf16("image_end");
-    w.image_newline = t_.Bf16("image_newline");
+    if (c_.has_vision) {
+      w.image_start = t_.Bf16("image_start");
+      w.image_end = t_.Bf16("image_end");
+      w.image_newline = t_.Bf16("image_newline");
+    }
     for (int32_t layer = 0; layer < c_.num_hidden_layers; ++layer) {
       w.layers.push_back(TextLayer(layer));
     }
