@@ -210,5 +210,14 @@ class Fetching(unittest.TestCase):
             self.assertIn("warning: toy: did not come from deb", said.getvalue())
 
 
+class Notices(unittest.TestCase):
+    def test_every_source_is_named_with_its_licence(self):
+        rows = (fetch.ROOT / "models/nano/NOTICES.md").read_text().splitlines()
+        for source in fetch.load_sources(fetch.SOURCES):
+            row = next((row for row in rows if f" {source['package']} |" in row), "")
+            for fact in (source["licence"], source.get("version", "")):
+                self.assertIn(f"| {fact}", row, f"{source['package']} in NOTICES.md")
+
+
 if __name__ == "__main__":
     unittest.main()

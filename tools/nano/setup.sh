@@ -30,7 +30,7 @@ wanted=$(missing)
 echo "nano: installing" $wanted "into $home" >&2
 if ! timeout 1800 "$home/bin/python" -m pip install --quiet --disable-pip-version-check $wanted \
   2>build/nano-env.log; then
-  said=$(grep -m 1 ERROR build/nano-env.log || echo "see build/nano-env.log")
+  said=$(grep ERROR build/nano-env.log | tail -1 | grep . || echo "see build/nano-env.log")
   echo "tools/nano/setup.sh: pip failed: $said" >&2
   exit 1
 fi

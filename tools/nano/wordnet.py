@@ -9,12 +9,13 @@ MIN_CUT_WORDS = 4   # a definition is not cut shorter than this
 COMMON = re.compile(r"[a-z]{3,14}")
 PLAIN = re.compile(r"[A-Za-z][A-Za-z ,'-]*")
 MIN_WORDS = 3
+MIN_NOUN_SHARE = 0.3  # of the count of the word as another part of speech
 # Definitions of words that nobody should be taught to say.
 UNWANTED = re.compile(r"\b(slur|offensive|obscene|disparag\w*|vulgar\w*|derogatory|insulting|ethnic|vagina|penis|sexual\w*|"
-                      r"intercourse|prostitut\w*|genital\w*|copulat\w*|rape|excrement|negroid|homosexual\w*|suicide|negro)\b", re.I)
+                      r"intercourse|prostitut\w*|genital\w*|copulat\w*|rape|excrement|negroid|homosexual\w*|suicide|negro|whores?)\b", re.I)
 DANGLING = {"a", "an", "the", "of", "or", "and", "to", "in", "on", "by", "for", "with", "that", "which", "is", "are",
             "from", "as", "at", "who", "its", "their", "used", "especially", "usually", "often", "into", "whose", "his",
-            "means"}
+            "means", "make", "so", "has", "it", "be", "than", "more", "very", "some", "any", "all", "but", "not", "can"}
 # Where a definition may end early, best first: after a clause, then before a phrase.
 BOUNDARY = re.compile(r",$|^(that|which|who|whose|when|where|especially|usually|such|used|having|consisting|containing)$")
 PHRASE = re.compile(r"^(with|in|by|from|for|as|on|at|or|and|to|of)$")
@@ -93,9 +94,10 @@ def glossary(folder, frequency, core_size):
     nouns are core and come first. frequency: word -> count in the corpus; a word must be known there or in the tagged
     texts that the senses were counted in."""
     first = first_offsets(folder)
-    entries = {}
+    entries, strongest = {}, collections.Counter()  # word -> the count of its most frequent sense, any part
     for offset, sense in read_senses(folder):
         key = sense.word, sense.part
+        strongest[sense.word] = max(strongest[sense.word], sense.count)
         if first.get(key) == offset and key not in entries and is_common(sense, first, frequency):
             definition = short_definition(sense.definition)
             if teaches(definition, sense):
@@ -103,9 +105,12 @@ def glossary(folder, frequency, core_size):
 
     def rank(sense):
         met = math.log1p(frequency.get(sense.word, 0))
-        if not sense.count:  # the word was met, but perhaps as another part of speech
-            met *= 0 if any((sense.word, part) in first for part in PARTS if part != sense.part) else 0.5
-        return sense.part != "noun", -(2 * math.log1p(sense.count) + met), sense.word
+        known = 2 * math.log1p(sense.count) + met
+        if sense.count < MIN_NOUN_SHARE * strongest[sense.word]:  # "deaf" is hardly a noun
+            known = 0
+        elif not sense.count:  # the word was met, but perhaps as another part of speech
+            known = 0 if any((sense.word, part) in first for part in PARTS if part != sense.part) else met / 2
+        return sense.part != "noun", -known, sense.word
 
     ranked = sorted(entries.values(), key=rank)
     return [(sense, sense.part == "noun" and i < core_size) for i, sense in enumerate(ranked)]
