@@ -5,6 +5,7 @@
 #include <charconv>
 #include <functional>
 #include <regex>
+#include <set>
 #include <sstream>
 
 #include "eval/exercise_for_tests.h"
@@ -229,6 +230,20 @@ TEST(Needle, EveryQuestionHasOneStatement) {
     const StatusOr<Exercise> exercise = FindTask("needle")->draw(context);
     ASSERT_TRUE(exercise.ok());
     ExpectOneStatementEach(*exercise);
+  }
+}
+
+TEST(Needle, SubjectsDiffer) {
+  SeededRng rng(11);
+  for (int i = 0; i < 60; ++i) {  // up to 128 facts each
+    DrawContext context = ContextForTests(rng, Split::kTraining, 8192);
+    const StatusOr<Exercise> exercise = FindTask("needle")->draw(context);
+    ASSERT_TRUE(exercise.ok());
+    std::set<std::string> subjects;
+    for (const Message& message : exercise->conversation.messages) {
+      if (message.role != Role::kUser) continue;
+      EXPECT_TRUE(subjects.insert(SubjectOf(TextOfMessage(message))).second);
+    }
   }
 }
 

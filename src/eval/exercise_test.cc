@@ -5,6 +5,7 @@
 #include <set>
 
 #include "eval/exercise_for_tests.h"
+#include "eval/turns.h"
 #include "eval/words.h"
 
 namespace deepinfer {
@@ -102,6 +103,22 @@ TEST_P(EveryTask, TheSeedDecidesEverything) {
 
 INSTANTIATE_TEST_SUITE_P(, EveryTask, ::testing::ValuesIn(AllTasks().begin(), AllTasks().end()),
                          [](const auto& info) { return std::string(info.param.name); });
+
+TEST(Turns, AsManyAsFitAndNotNone) {
+  SeededRng rng(4);
+  const auto draw = [] { return Question{.ask = "A question of some words?", .answer = "Yes."}; };
+  const int32_t one = NumFrameTokens(NanoTokenizer()) + NumTurnTokens(NanoTokenizer(), draw());
+  for (int i = 0; i < 20; ++i) {
+    DrawContext context = ContextForTests(rng, Split::kTraining, one + 30);
+    const StatusOr<Exercise> exercise = DrawTurns(context, "copy", 50, draw);
+    ASSERT_TRUE(exercise.ok());
+    EXPECT_LE(std::ssize(IdsOf(exercise->conversation)), one + 30);
+  }
+  DrawContext context = ContextForTests(rng, Split::kTraining, one - 1);
+  EXPECT_EQ(MessageOf(DrawTurns(context, "copy", 50, draw).status()),
+            StrCat("copy: expected room for ", one, " tokens, found max_tokens ", one - 1,
+                   "; ask for longer rows"));
+}
 
 // ---- Words --------------------------------------------------------------------------------------
 

@@ -47,6 +47,8 @@ TEST(Grading, HalfOfTheContentWordsMakeAGloss) {
   EXPECT_TRUE(IsRight(exercise, Ended("papers for framing")));
   EXPECT_FALSE(IsRight(exercise, Ended("paper, paper and paper")));
   EXPECT_FALSE(IsRight(exercise, Ended("")));
+  exercise.gloss_words = ContentWordHashes("paper wind frame");
+  EXPECT_FALSE(IsRight(exercise, Ended("paper")));
 }
 
 }  // namespace
