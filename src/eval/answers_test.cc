@@ -118,13 +118,15 @@ TEST_P(Answers, OfEveryTurnAreRight) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    , Answers,
-    ::testing::Values(Solved{"arithmetic", Calculated}, Solved{"sums_3", Calculated},
-                      Solved{"sums_4", Calculated}, Solved{"products", Calculated},
-                      Solved{"compare", Compared}, Solved{"count", Counted}, Solved{"copy", Copied},
-                      Solved{"sort", Sorted}, Solved{"reverse", Reversed}),
-    [](const auto& info) { return info.param.task; });
+INSTANTIATE_TEST_SUITE_P(, Answers,
+                         ::testing::Values(Solved{"arithmetic", Calculated},
+                                           Solved{"sums", Calculated}, Solved{"sums_3", Calculated},
+                                           Solved{"sums_4", Calculated},
+                                           Solved{"products", Calculated},
+                                           Solved{"compare", Compared}, Solved{"count", Counted},
+                                           Solved{"copy", Copied}, Solved{"sort", Sorted},
+                                           Solved{"reverse", Reversed}),
+                         [](const auto& info) { return info.param.task; });
 
 // ---- Steps --------------------------------------------------------------------------------------
 

@@ -33,7 +33,7 @@ enum class Grading {
 };
 
 struct Exercise {
-  std::string task;  // whose keys it has: needle_4k draws items of "needle"
+  std::string task;  // whose keys it has: of kind needle_4k "needle"
   // What makes two items the same item, whatever the wording: of the last answer.
   std::string key;
   // The same for the answers before it, where the conversation holds several.

@@ -11,8 +11,17 @@ struct Sum {
   std::string key;
 };
 
-Sum DrawSum(Rng& rng, int64_t low, int64_t high) {
-  Sum sum{Between(rng, low, high), Between(rng, low, high), Chance(rng, 0.5) ? '+' : '-', {}};
+int64_t DrawOfDigits(Rng& rng, int64_t num_digits) {
+  int64_t low = 1;
+  while (--num_digits > 0) low *= 10;
+  return Between(rng, low, 10 * low - 1);
+}
+
+Sum DrawSum(Rng& rng, int low, int high) {
+  Sum sum{DrawOfDigits(rng, Between(rng, low, high)),
+          DrawOfDigits(rng, Between(rng, low, high)),
+          Chance(rng, 0.5) ? '+' : '-',
+          {}};
   if (sum.left < sum.right) std::swap(sum.left, sum.right);
   sum.key = StrCat(sum.left, sum.sign, sum.right);
   if (sum.sign == '+' && Chance(rng, 0.5)) std::swap(sum.left, sum.right);
@@ -46,10 +55,11 @@ std::string Column(int64_t upper, char sign, int64_t lower, int64_t& carry) {
   return step + ".";
 }
 
-StatusOr<Exercise> DrawSums(DrawContext& context, std::string_view task, int64_t low,
-                            int64_t high) {
-  return DrawTurns(context, task, 1, [&]() -> Question {
-    const Sum sum = DrawInSplit(context, task, [&] { return DrawSum(context.rng, low, high); });
+// Numbers of `low` to `high` digits, each of a length of its own where these differ.
+StatusOr<Exercise> DrawSumsOf(DrawContext& context, int low, int high) {
+  constexpr std::string_view kTask = "sums";
+  return DrawTurns(context, kTask, 1, [&]() -> Question {
+    const Sum sum = DrawInSplit(context, kTask, [&] { return DrawSum(context.rng, low, high); });
     const int64_t result = sum.sign == '+' ? sum.left + sum.right : sum.left - sum.right;
     return {.ask = AskFor(context.rng, sum),
             .answer = StrCat(result),
@@ -91,11 +101,15 @@ std::string ColumnSteps(int64_t left, char sign, int64_t right) {
   return steps;
 }
 
-StatusOr<Exercise> DrawSums3(DrawContext& context) { return DrawSums(context, "sums_3", 100, 999); }
-
-StatusOr<Exercise> DrawSums4(DrawContext& context) {
-  return DrawSums(context, "sums_4", 1000, 9999);
+StatusOr<Exercise> DrawSums(DrawContext& context) {
+  const int num_digits = static_cast<int>(Between(context.rng, 3, 4));
+  return Chance(context.rng, 0.2) ? DrawSumsOf(context, 2, 4)
+                                  : DrawSumsOf(context, num_digits, num_digits);
 }
+
+StatusOr<Exercise> DrawSums3(DrawContext& context) { return DrawSumsOf(context, 3, 3); }
+
+StatusOr<Exercise> DrawSums4(DrawContext& context) { return DrawSumsOf(context, 4, 4); }
 
 StatusOr<Exercise> DrawProducts(DrawContext& context) {
   constexpr std::string_view kTask = "products";

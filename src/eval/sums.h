@@ -5,10 +5,11 @@
 
 namespace deepinfer {
 
-// Two numbers of three (four) digits, + or -, the result at least 0; the reasoning goes through
-// the columns from the right. Key: both numbers and the sign.
-StatusOr<Exercise> DrawSums3(DrawContext& context);
-StatusOr<Exercise> DrawSums4(DrawContext& context);
+// Two numbers, + or -, the result at least 0; the reasoning goes through the columns from the
+// right. Key, of task "sums" for all three: both numbers and the sign.
+StatusOr<Exercise> DrawSums(DrawContext& context);   // as below, one in five of two to four digits
+StatusOr<Exercise> DrawSums3(DrawContext& context);  // three digits each
+StatusOr<Exercise> DrawSums4(DrawContext& context);  // four
 
 // A number of two digits times one of one digit. Key: both numbers.
 StatusOr<Exercise> DrawProducts(DrawContext& context);

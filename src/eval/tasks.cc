@@ -20,6 +20,7 @@ constexpr TaskKind kTasks[] = {
     {.name = "needle_8k", .draw = DrawNeedle8k, .fills = true},
     {.name = "keyval", .draw = DrawKeyValue},
     {.name = "arithmetic", .draw = DrawArithmetic},
+    {.name = "sums", .draw = DrawSums, .evaluated = false, .thinks = true},
     {.name = "sums_3", .draw = DrawSums3, .thinks = true},
     {.name = "sums_4", .draw = DrawSums4, .thinks = true},
     {.name = "products", .draw = DrawProducts, .thinks = true},
