@@ -196,6 +196,9 @@ void ReadDraft(JsonObject& text, ModelConfig* c) {
   text.Read("dspark_n_routed_experts", &c->dspark_n_routed_experts, 1, 65536);
   text.Read("dspark_num_experts_per_tok", &c->dspark_num_experts_per_tok, 1, 65536);
   text.ExpectIfPresent("dspark_target_attn_input", true);
+  if (text.Contains("dspark_confidence_temperatures")) {
+    text.Read("dspark_confidence_temperatures", &c->dspark_confidence_temperatures, 1e-3, 1e3);
+  }
 }
 
 void ReadText(JsonObject& text, ModelConfig* c, bool strict) {

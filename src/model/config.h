@@ -91,6 +91,8 @@ struct ModelConfig {
   int32_t dspark_markov_rank = 0;
   int32_t dspark_n_routed_experts = 0;
   int32_t dspark_num_experts_per_tok = 0;
+  // [g] what the confidence logit of each drafted token is divided by, or empty: 1.
+  std::vector<double> dspark_confidence_temperatures;
 
   // False: a text-only checkpoint. It has no vision_config, no vision tensors and no image rows.
   bool has_vision = true;

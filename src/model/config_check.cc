@@ -220,6 +220,11 @@ Status CheckTokenIds(const ModelConfig& c) {
 Status CheckDraft(const ModelConfig& c) {
   if (c.num_nextn_predict_layers == 0) return OkStatus();
   if (c.dspark_target_layer_ids.empty()) return InvalidArgument("dspark_target_layer_ids: empty");
+  const size_t temperatures = c.dspark_confidence_temperatures.size();
+  if (temperatures != 0 && temperatures != static_cast<size_t>(c.dspark_block_size)) {
+    return InvalidArgument("dspark_confidence_temperatures: ", temperatures,
+                           " entries, expected dspark_block_size ", c.dspark_block_size);
+  }
   return CheckSortedLayers("dspark_target_layer_ids", c.dspark_target_layer_ids,
                            c.num_hidden_layers);
 }

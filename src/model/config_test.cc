@@ -93,6 +93,11 @@ TEST(ModelConfig, OptionalKeysHaveTheirKnownValues) {
   EXPECT_EQ(with("\"index_k_source_layer_ids\": [2, 4]"), "");
   EXPECT_EQ(with("\"use_fp4_sparse_kv\": true, \"hc_shifted\": true"), "");
   EXPECT_EQ(with("\"dspark_target_attn_input\": true"), "");
+  EXPECT_EQ(with("\"dspark_confidence_temperatures\": [1, 1, 1.25, 1, 2]"), "");
+  EXPECT_HAS(with("\"dspark_confidence_temperatures\": [1, 1]"),
+             "2 entries, expected dspark_block");
+  EXPECT_HAS(with("\"dspark_confidence_temperatures\": [0, 1, 1, 1, 1]"),
+             "dspark_confidence_temperatures[0]: expected a number in [0.001");
   EXPECT_HAS(with("\"index_k_source_layer_ids\": [2]"), "index_k_source_layer_ids: expected [2,4]");
   EXPECT_HAS(with("\"use_fp4_sparse_kv\": false"), "use_fp4_sparse_kv: expected true");
   EXPECT_HAS(with("\"hc_shifted\": false"), "hc_shifted: expected true");

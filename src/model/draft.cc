@@ -103,7 +103,9 @@ void Model::Impl::ChooseTokens(std::span<const DraftRequest> requests, const bf1
   bf16* const bigram = bigram_.Get(int64_t{num_requests} * rank);
   float* const correction = markov_logits_.Get(num_requests * vocab);
   float* const confidence = confidence_.Get(num_requests);
+  const std::vector<double>& temperatures = config_.dspark_confidence_temperatures;
   for (int32_t k = 0; k < block_rows; ++k) {
+    const double temperature = temperatures.empty() ? 1 : temperatures[static_cast<size_t>(k)];
     for (int32_t r = 0; r < num_requests; ++r) {
       const bf16* const e =
           weights_.markov_embed.bf16_data() + int64_t{previous_[static_cast<size_t>(r)]} * rank;
@@ -120,7 +122,7 @@ void Model::Impl::ChooseTokens(std::span<const DraftRequest> requests, const bf1
       const int32_t token = choose(r, k, {row, static_cast<size_t>(vocab)});
       Draft& draft = drafts[static_cast<size_t>(r)];
       draft.tokens.push_back(token);
-      draft.confidences.push_back(confidence[r]);
+      draft.confidences.push_back(static_cast<float>(confidence[r] / temperature));
       previous_[static_cast<size_t>(r)] = token;
     }
   }

@@ -168,6 +168,21 @@ void JsonObject::Read(std::string_view key, std::vector<int64_t>* out, int64_t m
   ReadList(key, out, min, max);
 }
 
+void JsonObject::Read(std::string_view key, std::vector<double>* out, double min, double max) {
+  const json* value = Find(key);
+  if (value == nullptr) return;
+  if (!value->is_array()) return Fail(key, "a list of numbers", ShortText(*value));
+  out->clear();
+  for (const json& item : *value) {
+    const double number = item.is_number() ? item.get<double>() : NAN;
+    if (!(number >= min && number <= max)) {
+      return Fail(StrCat(key, "[", out->size(), "]"), StrCat("a number in [", min, ", ", max, "]"),
+                  ShortText(item));
+    }
+    out->push_back(number);
+  }
+}
+
 void JsonObject::Expect(std::string_view key, const json& expected) {
   const json* value = Find(key);
   if (value == nullptr || *value == expected) return;

@@ -42,6 +42,7 @@ class JsonObject {
   void Read(std::string_view key, std::string* out);
   void Read(std::string_view key, std::vector<int32_t>* out, int64_t min, int64_t max);
   void Read(std::string_view key, std::vector<int64_t>* out, int64_t min, int64_t max);
+  void Read(std::string_view key, std::vector<double>* out, double min, double max);
   void Expect(std::string_view key, const nlohmann::json& value);  // required, this value only
   void ExpectIfPresent(std::string_view key, const nlohmann::json& value);
   void Ignore(std::initializer_list<std::string_view> keys);  // informational: any value

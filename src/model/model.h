@@ -63,8 +63,9 @@ struct DraftRequest {
 
 // g = dspark_block_size proposals for positions position + 1 ... position + g.
 struct Draft {
-  std::vector<int32_t> tokens;     // [g]
-  std::vector<float> confidences;  // [g] logits; sigmoid = P(accepted | earlier ones accepted)
+  std::vector<int32_t> tokens;  // [g]
+  // [g] logits over the config's temperatures; sigmoid = P(accepted | earlier ones accepted).
+  std::vector<float> confidences;
 };
 
 // Chooses a draft token from corrected logits [V]; k = 0..g-1.

@@ -25,7 +25,8 @@ from read_checkpoint import fill
 
 # Relative RMS. model.py sums all experts in one product and keeps no BF16 probabilities, so it is not the strict oracle.
 INJECTED, FREE, DRAFT = 3e-2, 5e-2, 2e-2
-ARGMAX = 0.95   # of positions, selections injected
+ARGMAX = 0.95       # of positions, selections injected
+CONFIDENCE = 0.1    # largest difference of a logit
 
 
 class Figures:
@@ -79,26 +80,30 @@ def check_text(model, out, figures):
             figures.at_least("argmax equal", (got.argmax(-1) == want.argmax(-1)).float().mean().item(), ARGMAX)
 
 
-def check_draft(model, out, figures):
+def check_draft(model, out, temperatures, figures):
     main, decoded, T = out["main_hidden"][None], out["official.decode_tokens"].long(), out["prompt_ids"].shape[0]
-    got = []
+    got, worst = [], 0.0
     for k in (0, 9, 23):
         anchor = decoded[k + 1].view(1, 1)
         hidden = model.draft(anchor, torch.tensor([[T + k + 1]]), main[:, :T + k + 1])[0][0]
         prev, rows = anchor.view(1), []
         for j in range(model.c.draft_block):
-            logits, _ = model.draft_logits(hidden[j:j + 1], prev)
+            logits, confidence = model.draft_logits(hidden[j:j + 1], prev)
             rows.append(logits[0])
+            worst = max(worst, abs(confidence.item() / temperatures[j] - out["draft_conf"][k, j].item()))
             prev = out["draft_ids"][k, j].long().view(1)
         got.append(torch.stack(rows))
     figures.at_most("draft logits, relative RMS", relative(torch.stack(got), out["draft_logits_at_0_9_23"]), DRAFT)
+    figures.at_most("draft confidence, largest difference", worst, CONFIDENCE)
 
 
 @torch.no_grad()
 def check(folder, figures):
     checkpoint = os.path.join(folder, "checkpoint")
     with open(os.path.join(checkpoint, "config.json")) as file:
-        config = Config.from_hf(json.load(file))
+        document = json.load(file)
+    config = Config.from_hf(document)
+    temperatures = document["text_config"].get("dspark_confidence_temperatures", [1.0] * config.draft_block)
     model = fill(Model(config, classes_of(checkpoint, config)), checkpoint)
     model.quant = True
     with safe_open(os.path.join(folder, "outputs.safetensors"), "pt") as file:
@@ -106,12 +111,18 @@ def check(folder, figures):
     if "decode_tokens" in out:
         out["official.decode_tokens"] = out["decode_tokens"]
     check_text(model, out, figures)
-    check_draft(model, out, figures)
+    check_draft(model, out, temperatures, figures)
 
 
 def record(engine, model, prompt, folder):
     """Runs the engine on a prompt (ids, or None: a random one of its own); the golden folder is then complete."""
-    os.symlink(os.path.abspath(model), os.path.join(folder, "checkpoint"))
+    checkpoint = os.path.join(folder, "checkpoint")
+    os.makedirs(checkpoint)
+    for name in os.listdir(model):
+        os.symlink(os.path.abspath(os.path.join(model, name)), os.path.join(checkpoint, name))
+    with open(os.path.join(model, "config.json")) as file:
+        config = Config.from_hf(json.load(file))
+    np.array(token_classes(model, config), "<i4").tofile(os.path.join(checkpoint, "engram_classes.bin"))
     command = [engine, "selftest", "--record", folder]
     if prompt is None:
         command += ["--prompt-tokens", "160"]

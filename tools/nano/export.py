@@ -124,6 +124,7 @@ def write_shards(state, folder):
     for i, group in enumerate(groups):
         file = f"model-{i + 1:05d}-of-{len(groups):05d}.safetensors"
         save_file(group, os.path.join(folder, file))
+        os.chmod(os.path.join(folder, file), 0o644)
         index["weight_map"].update(dict.fromkeys(group, file))
     with open(os.path.join(folder, "model.safetensors.index.json"), "w") as file:
         json.dump(index, file, separators=(",", ":"), sort_keys=True)

@@ -318,7 +318,7 @@ class Model(nn.Module):
         own = (pos.flatten()[:, None] + torch.arange(K, device=main.device)).flatten()
         at = pos.flatten()[:, None] - W + torch.arange(W, device=main.device)         # committed rows, [N,W]
         visible = at >= 0
-        at = at.clamp(min=0) + torch.arange(B, device=main.device).repeat_interleave(A)[:, None] * T
+        at = at.clamp(min=0) + (torch.arange(N, device=main.device) // A)[:, None] * T
         loads = []
         for layer in self.mtp:
             rows = rms(F.linear(act8(mx) if quant else mx, W8(layer.wkv, quant)), layer.kv_norm)

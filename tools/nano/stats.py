@@ -3,7 +3,7 @@ import torch
 import torch.nn.functional as F
 
 from draft import chain
-from rows import ANSWER
+from batches import ANSWER
 
 
 def answers_right(pred, y, kinds):

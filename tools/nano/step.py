@@ -5,9 +5,10 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from draft import draft_loss, take
+from draft import FINITE_NAMES, draft_loss, take
 from regions import FN
-from rows import ANSWER
+from batches import ANSWER
+from stats import answers_right
 
 EAGER_STEPS = 3   # before a capture: they compile, tune and make the optimiser's state
 SLOTS = 3         # pinned copies of a batch; also how far the host may run ahead
@@ -20,6 +21,11 @@ class Variant(NamedTuple):
     select: bool
     quant: bool
     draft: str
+
+
+def variant_of(phase, shape):
+    """phase, shape: of schedule.json."""
+    return Variant(shape[0], shape[1], phase["select"], phase["quant"], phase["draft"])
 
 
 def text_forward(model, v, batch):
@@ -55,7 +61,7 @@ class Step:
         self.rng = np.random.default_rng(options.seed)
 
     def run(self, arrays, rate):
-        """arrays: a batch of rows.Batches; rate: the learning rate."""
+        """arrays: a batch of batches.Batches; rate: the learning rate."""
         self.load(arrays)
         self.optimizer.set_rate(rate)
         if self.graph:
@@ -110,8 +116,9 @@ class Step:
             d = draft_forward(m, v, batch, r, o.draft_through)
             self.stats.draft(batch["task"], take(batch["kinds"], batch["anchors"] + 1) == ANSWER, d)
             loss = loss + (o.draft_weight if v.draft == "joint" else 1.0) * d["loss"]
-            self.balance(m.mtp, d["load"])
         loss.backward()
+        if v.draft != "off":
+            self.balance(m.mtp, d["load"])   # not before: a backward pass may have saved the biases
         if v.draft == "only":
             for p in m.text_parameters():
                 p.grad = None
@@ -120,7 +127,6 @@ class Step:
         self.optimizer.step()
 
     def answers(self, pred):
-        from stats import answers_right
         return answers_right(pred, self.batch["ids"].long()[:, 1:], self.batch["kinds"][:, 1:])
 
     @torch.no_grad()
@@ -130,9 +136,9 @@ class Step:
         for layer, mine in zip(layers, load):
             layer.gate_bias += self.o.bias_rate * torch.sign(mine.mean() - mine)
 
-    @torch.no_grad()
     def first_not_finite(self):
-        """Names what is wrong in the current batch, for the message of a run that stops."""
+        """Names what is wrong in the current batch, for the message of a run that stops. (Gradient mode stays on: the compiled
+        training graphs are reused, and it is they that went wrong.)"""
         m, v = self.model, self.v
         for name, p in [*m.named_parameters(), *m.named_buffers()]:
             if p.is_floating_point() and not torch.isfinite(p).all():
@@ -147,8 +153,7 @@ class Step:
             if not torch.isfinite(r[name]).all():
                 return name
         if v.draft != "off":
-            from draft import FINITE_NAMES
-            finite = draft_loss(m, self.batch["ids"].long(), r["h"], r["main"], self.batch["anchors"])["finite"]
+            finite = draft_loss(m, self.batch["ids"].long(), r["h"].detach(), r["main"].detach(), self.batch["anchors"])["finite"]
             for name, good in zip(FINITE_NAMES, finite.tolist()):
                 if not good:
                     return name

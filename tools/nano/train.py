@@ -22,9 +22,10 @@ from checkpoint import load_weights, save_weights
 from engram import token_classes
 from model import Config, Model
 from optimizer import Optimizer
-from rows import ANSWER, Batches, TEXT, row_commands, text_path
+from read_checkpoint import fill
+from batches import ANSWER, Batches, TEXT, row_commands, text_path
 from stats import Stats
-from step import Step, Variant, draft_forward, text_forward
+from step import Step, draft_forward, text_forward, variant_of
 
 BAD_STEPS = 20   # not applied since the last line of the log: more, and the run stops
 
@@ -45,7 +46,7 @@ class Trainer:
         with open(os.path.join(o.model, "config.json")) as file:
             self.config = Config.from_hf(json.load(file))
         self.model = Model(self.config, token_classes(o.model, self.config)).to(o.device)
-        self.meta = load_weights(o.init, self.model) if o.init else dict(tokens=0, phases=[])
+        self.meta = self.start_weights()
         self.optimizer = Optimizer(self.model, o.slow)
         with open(o.schedule) as file:
             self.schedule = json.load(file)
@@ -54,6 +55,15 @@ class Trainer:
         self.total_steps, self.bad, self.saved_at, self.held = 0, 0.0, time.monotonic(), None
         if o.compile:
             regions.compile_regions()
+
+    def start_weights(self):
+        """Fills the model; -> what the run before said."""
+        if not self.o.init:
+            return dict(tokens=0, phases=[])
+        if os.path.exists(os.path.join(self.o.init, "config.json")):
+            fill(self.model, self.o.init)
+            return dict(tokens=0, phases=[], exported=self.o.init)
+        return load_weights(self.o.init, self.model)
 
     def now(self):
         return time.monotonic() - self.begun
@@ -71,9 +81,6 @@ class Trainer:
         return Batches(row_commands(o.rows, o.model, o.material, o.processes), mix, self.names, T, B, text_path(o.material, "train"),
                        seed, o.context_share, self.config.draft_block, o.blocks // B)
 
-    def variant(self, phase, shape):
-        return Variant(shape[0], shape[1], phase["select"], phase["quant"], phase["draft"])
-
     def run(self):
         o = self.o
         phases = self.schedule["phases"]
@@ -83,6 +90,9 @@ class Trainer:
                  phases=[p["name"] for p in phases], init=o.init, torch=torch.__version__)
         for i, phase in enumerate(phases):
             left = o.deadline_at - o.reserve - self.now()
+            if left < o.least_phase:
+                self.log("skipped", phase=phase["name"], left=round(left, 1))
+                continue
             ends = self.now() + left * phase["share"] / sum(p["share"] for p in phases[i:])
             self.phase(phase, ends, o.seed + 100 * names.index(phase["name"]))
         self.log("done", tokens=self.meta["tokens"], steps=self.total_steps)
@@ -102,7 +112,7 @@ class Trainer:
 
     def train(self, phase, ends, sources):
         o = self.o
-        steps = [Step(self.model, self.optimizer, self.stats, o, self.variant(phase, shape)) for shape in phase["shapes"]]
+        steps = [Step(self.model, self.optimizer, self.stats, o, variant_of(phase, shape)) for shape in phase["shapes"]]
         for step, source in zip(steps, sources):
             before = self.now()
             for _ in range(o.first_steps):
@@ -174,7 +184,7 @@ class Trainer:
 
     def calibrate(self, phase, source):
         """Temperatures of the confidence, from rows that were not trained on."""
-        v = self.variant(phase, phase["shapes"][0])
+        v = variant_of(phase, phase["shapes"][0])
         parts = []
         for _ in range(self.o.calibration_batches):
             batch = self.on_device(source.get(), v)
@@ -219,7 +229,8 @@ def parser():
     p.add_argument("--schedule", default=os.path.join(here, "schedule.json"))
     p.add_argument("--deadline-at", type=float, default=1500, help="seconds after the start by which everything is saved")
     p.add_argument("--reserve", type=float, default=20, help="seconds before the deadline for calibration, save and export")
-    p.add_argument("--init", help="weights of an earlier run")
+    p.add_argument("--least-phase", type=float, default=10, help="seconds left under which a phase is not begun any more")
+    p.add_argument("--init", help="weights of an earlier run, or a checkpoint it exported")
     p.add_argument("--from-phase")
     p.add_argument("--to-phase")
     p.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
