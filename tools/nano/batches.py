@@ -15,29 +15,46 @@ TEXT = "text"           # the task name of language-modelling rows
 CONTEXT, ANSWER = 1, 2  # weights of nano_rows
 ROWS_AHEAD = 64         # of each process, in memory
 BATCHES_AHEAD = 4
+MOST_STARTS = 50        # of one process
 
 
 class RowProcess(threading.Thread):
-    """One nano_rows process and the thread that reads it."""
+    """One nano_rows process and the thread that reads it. A process that ends after some rows is started again, with
+    another seed: a long run is worth more than the row that it could not make."""
 
-    def __init__(self, command, row_tokens, rows):
+    def __init__(self, command, seed, row_tokens, rows):
         super().__init__(daemon=True)
-        self.row_tokens, self.rows, self.error, self.stopped = row_tokens, rows, None, False
-        self.command = command
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.command, self.seed, self.row_tokens, self.rows = command, seed, row_tokens, rows
+        self.error, self.said, self.stopped, self.process = None, [], False, None
         self.start()
 
     def run(self):
-        size = 1 + 3 * self.row_tokens
+        for attempt in range(MOST_STARTS):
+            if self.stopped:
+                return
+            command = [*self.command, "--seed", str(self.seed + attempt * 1_000_003)]
+            self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            count = self._read()
+            if self.stopped:
+                self.process.kill()
+                return
+            said = self.process.stderr.read().decode(errors="replace").strip()[-300:] or "no message"
+            self.said.append(f"seed {command[-1]} ended after {count} rows: {said}")
+            if count == 0:
+                break
+        self.error = f"{' '.join(command)}: expected rows of {1 + 3 * self.row_tokens} bytes without end, found: {self.said[-1]}"
+
+    def _read(self):
+        """Until the end or stop(); -> rows read."""
+        size, count = 1 + 3 * self.row_tokens, 0
         while not self.stopped:
             raw = self.process.stdout.read(size)
             if len(raw) < size:
-                if not self.stopped:
-                    said = self.process.stderr.read().decode(errors="replace").strip()[-500:]
-                    self.error = f"{' '.join(self.command)}: expected rows of {size} bytes, found the end: {said or 'no message'}"
-                return
+                break
             ids = np.frombuffer(raw, "<u2", self.row_tokens, 1)
             self._put((raw[0], ids, np.frombuffer(raw, np.uint8, self.row_tokens, 1 + 2 * self.row_tokens)))
+            count += 1
+        return count
 
     def _put(self, row):
         while not self.stopped:
@@ -49,8 +66,8 @@ class RowProcess(threading.Thread):
 
     def stop(self):
         self.stopped = True
-        self.process.kill()
-        self.process.wait()
+        if self.process:
+            self.process.kill()
 
 
 class Text:
@@ -97,7 +114,7 @@ class Batches(threading.Thread):
         self.error, self.stopped = None, False
         share = ",".join(f"{k}={v}" for k, v in made.items())
         self.processes = [] if not made else [
-            RowProcess([*command, "--mix", share, "--row-tokens", str(row_tokens), "--seed", str(seed * 1000 + i)], row_tokens, self.made)
+            RowProcess([*command, "--mix", share, "--row-tokens", str(row_tokens)], seed * 1000 + i, row_tokens, self.made)
             for i, command in enumerate(commands)]
         self.start()
 
@@ -125,13 +142,12 @@ class Batches(threading.Thread):
         return None
 
     def _check(self):
-        errors = self.errors()
-        if errors and len(errors) == len(self.processes):
-            raise RuntimeError(errors[0])
+        if self.processes and all(process.error for process in self.processes):
+            raise RuntimeError(self.processes[0].error)
 
-    def errors(self):
-        """What ended processes said; training goes on while one is left."""
-        return [process.error for process in self.processes if process.error]
+    def said(self):
+        """What processes that ended said; training goes on while one is left."""
+        return [line for process in self.processes for line in process.said]
 
     def _batch(self):
         B, T = self.B, self.T
@@ -170,8 +186,21 @@ class Batches(threading.Thread):
             process.stop()
 
 
-def row_commands(program, model, material, count):
-    return [[program, "--model", model, "--material", material]] * count if program else []
+def row_command(program, model, material):
+    return [program, "--model", model, "--material", material]
+
+
+def refused(command, tasks, row_tokens):
+    """Tasks of which nano_rows does not make a row -> what it says, by task."""
+    flags = ["--row-tokens", str(row_tokens), "--seed", "1", "--rows", "1"]
+    children = {task: subprocess.Popen([*command, "--mix", f"{task}=1", *flags], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+                for task in tasks}
+    result = {}
+    for task, child in children.items():
+        out, said = child.communicate()
+        if child.returncode != 0 or len(out) != 1 + 3 * row_tokens:
+            result[task] = said.decode(errors="replace").strip()[-300:] or f"exit status {child.returncode}, {len(out)} bytes"
+    return result
 
 
 def text_path(material, name):

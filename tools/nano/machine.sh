@@ -1,5 +1,5 @@
 # Sourced by smoke.sh and train.sh: unpacks what was carried to the training machine and sets the caches.
-#   CARRY: folder with *.xz of the material, nano_rows, perhaps cache.tar.xz of an earlier run
+#   CARRY: folder with *.xz of the material, what rows/bundle.sh gathers, perhaps cache.tar.xz of an earlier run
 #   RUN:   where everything of the run lives
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 root=$(cd "$here/../.." && pwd)
@@ -21,10 +21,12 @@ for name in sorted(os.listdir(carry)):
     elif name.endswith(".xz"):
         with lzma.open(source) as packed, open(os.path.join(run, "material", name[:-3]), "wb") as out:
             shutil.copyfileobj(packed, out, 1 << 20)
-    elif name == "nano_rows":
+    elif os.path.isdir(source):
+        shutil.copytree(source, os.path.join(run, name), dirs_exist_ok=True)
+    elif name.startswith("nano_rows"):
         shutil.copy(source, run)
         os.chmod(os.path.join(run, name), 0o755)
-    elif os.path.isfile(source):
+    else:
         shutil.copy(source, os.path.join(run, "material"))
 PY
   date > "$RUN/unpacked"
@@ -45,5 +47,7 @@ PY
 }
 
 flags() {  # of train.py
-  printf '%s\n' --model "$root/models/nano" --material "$RUN/material" --rows "$RUN/nano_rows" --out "$RUN/out"
+  rows=$RUN/nano_rows
+  [ -f "$rows.sh" ] && rows=$rows.sh
+  printf '%s\n' --model "$root/models/nano" --material "$RUN/material" --rows "$rows" --out "$RUN/out"
 }

@@ -55,6 +55,7 @@ def look(trainer, phase, shape, v, seed):
 def main():
     o = train.parser().parse_args()
     trainer = train.Trainer(o)
+    trainer.drop_refused()
     pairs = [(p, s) for p in trainer.schedule["phases"] for s in p["shapes"]]
     seen, table = set(), []
     for i, (phase, shape) in enumerate(pairs):

@@ -23,7 +23,7 @@ from engram import token_classes
 from model import Config, Model
 from optimizer import Optimizer
 from read_checkpoint import fill
-from batches import ANSWER, Batches, TEXT, row_commands, text_path
+from batches import ANSWER, Batches, TEXT, refused, row_command, text_path
 from stats import Stats
 from step import Step, draft_forward, text_forward, variant_of
 
@@ -52,6 +52,7 @@ class Trainer:
             self.schedule = json.load(file)
         self.names = sorted({task for mix in self.schedule["mixes"].values() for task in mix} | {TEXT})
         self.stats = Stats(self.names, len(self.config.idx_src), self.config.draft_block, o.device)
+        self.without = set(o.without)
         self.total_steps, self.bad, self.saved_at, self.held = 0, 0.0, time.monotonic(), None
         if o.compile:
             regions.compile_regions()
@@ -74,15 +75,23 @@ class Trainer:
         self.log_file.flush()
         print(line_of(record), flush=True)
 
+    def drop_refused(self):
+        """Leaves out of the mixes what nano_rows cannot make: better a run without a task than none."""
+        tasks = [name for name in self.names if name != TEXT and name not in self.without]
+        for task, said in refused(row_command(self.o.rows, self.o.model, self.o.material), tasks, 2048).items():
+            self.log("WITHOUT", task=task, said=said)
+            self.without.add(task)
+
     def batches(self, phase, shape, seed):
         o = self.o
         T, B = shape[:2]
-        mix = {k: v for k, v in self.schedule["mixes"][phase["mix"]].items() if k not in o.without}
-        return Batches(row_commands(o.rows, o.model, o.material, o.processes), mix, self.names, T, B, text_path(o.material, "train"),
+        mix = {k: v for k, v in self.schedule["mixes"][phase["mix"]].items() if k not in self.without}
+        return Batches([row_command(o.rows, o.model, o.material)] * o.processes, mix, self.names, T, B, text_path(o.material, "train"),
                        seed, o.context_share, self.config.draft_block, o.blocks // B)
 
     def run(self):
         o = self.o
+        self.drop_refused()
         phases = self.schedule["phases"]
         names = [p["name"] for p in phases]
         phases = phases[names.index(o.from_phase) if o.from_phase else 0:names.index(o.to_phase) + 1 if o.to_phase else None]
@@ -156,7 +165,7 @@ class Trainer:
         self.log("train", phase=phase["name"], f=round(f, 3), mtok=round(tokens / 1e6, 2),
                  ktok_s=round((tokens - self.mark[1]) / max(now - self.mark[0], 1e-3) / 1e3, 1), rate=round(self.optimizer.lr.item(), 6),
                  norm=round(self.optimizer.norm.item(), 3), bad=int(bad - self.bad), memory_gib=memory, held=self.held,
-                 graph=step.graph is not None, dead=sum((s.errors() for s in sources), []), **figures)
+                 graph=step.graph is not None, ended=sum((s.said() for s in sources), [])[-3:], **figures)
         if bad - self.bad > self.o.bad_steps:
             counts = dict(zip(draft.FINITE_NAMES, self.stats.not_finite.tolist()))
             raise NotFinite(f"phase {phase['name']}: {int(bad - self.bad)} steps were not finite, expected at most {self.o.bad_steps}; "
