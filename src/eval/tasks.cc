@@ -2,14 +2,19 @@
 #include <algorithm>
 
 #include "eval/arithmetic.h"
+#include "eval/chat_exercises.h"
 #include "eval/exercise.h"
 #include "eval/gloss.h"
 #include "eval/json_exercises.h"
 #include "eval/keyval.h"
+#include "eval/memory_exercises.h"
 #include "eval/retrieval.h"
 #include "eval/sequences.h"
+#include "eval/story_exercises.h"
 #include "eval/sums.h"
+#include "eval/system_exercises.h"
 #include "eval/tool_exercises.h"
+#include "eval/unit_exercises.h"
 
 namespace deepinfer {
 namespace {
@@ -32,6 +37,11 @@ constexpr TaskKind kTasks[] = {
     {.name = "gloss", .draw = DrawGloss, .split_by_key = false},
     {.name = "json", .draw = DrawJson},
     {.name = "tools", .draw = DrawTools},
+    {.name = "system", .draw = DrawSystem},
+    {.name = "memory", .draw = DrawMemory},
+    {.name = "units", .draw = DrawUnits, .thinks = true},
+    {.name = "chat", .draw = DrawChat, .evaluated = false},
+    {.name = "stories", .draw = DrawStory, .evaluated = false},
 };
 
 }  // namespace

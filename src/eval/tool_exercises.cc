@@ -8,6 +8,7 @@
 #include "eval/dialogue.h"
 #include "eval/material.h"
 #include "eval/real_tools.h"
+#include "eval/small_facts.h"
 #include "eval/tool_catalogue.h"
 #include "eval/tool_results.h"
 #include "eval/turns.h"
@@ -127,7 +128,19 @@ Asked AskTwo(Rng& rng, const std::vector<OfferedTool>& offer) {
   return asked;
 }
 
+// A question that needs no tool.
+Asked AskFact(Rng& rng) {
+  SmallFact fact = DrawSmallFact(rng);
+  Asked asked;
+  asked.key = StrCat("none ", fact.question);
+  asked.request = std::move(fact.question);
+  asked.reasoning = "I know this without a tool.";
+  asked.plain_answer = std::move(fact.sentence);
+  return asked;
+}
+
 Asked AskForNone(Rng& rng, const std::vector<OfferedTool>& offer) {
+  if (Chance(rng, 0.3)) return AskFact(rng);
   OfferedTool missing;
   const auto is_close = [&](const OfferedTool& other) {
     return other.made && (other.made->noun == missing.made->noun || !AreDistinct(missing, other));

@@ -1,0 +1,11 @@
+// eval/unit_exercises.h: lengths, weights, times and money in other units.
+#pragma once
+
+#include "eval/exercise.h"
+
+namespace deepinfer {
+
+// The reasoning holds the steps, the answer is the number with its unit. Key: value and both units.
+StatusOr<Exercise> DrawUnits(DrawContext& context);
+
+}  // namespace deepinfer
