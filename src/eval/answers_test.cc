@@ -220,7 +220,9 @@ void ExpectOneStatementEach(const Exercise& exercise) {
                                std::regex::icase);
     const std::string padded = StrCat(" ", std::regex_replace(text, std::regex("\n"), " "));
     ASSERT_TRUE(std::regex_search(padded, match, statement)) << subject << "\n" << text;
-    EXPECT_EQ(match[1], answer);
+    const bool as_sentence = ask.find("In one sentence") != ask.npos;
+    EXPECT_EQ(as_sentence ? StrCat("The ", subject, " is ", match[1].str(), ".") : match[1].str(),
+              answer);
     EXPECT_FALSE(std::regex_search(match.suffix().first, match.suffix().second, statement));
   }
 }

@@ -43,4 +43,10 @@ Message AssistantMessage(std::string text, std::string reasoning) {
   return message;
 }
 
+std::string TextOfMessage(const Message& message) {
+  std::string text;
+  for (const ContentPart& part : message.content) text += part.text;
+  return text;
+}
+
 }  // namespace deepinfer

@@ -109,5 +109,6 @@ void Shuffle(Rng& rng, std::vector<T>& items) {
 Message SystemMessage(std::string text);
 Message UserMessage(std::string text);
 Message AssistantMessage(std::string text, std::string reasoning = "");
+std::string TextOfMessage(const Message& message);
 
 }  // namespace deepinfer

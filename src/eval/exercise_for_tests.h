@@ -64,12 +64,6 @@ inline DrawContext ContextForTests(Rng& rng, Split split, int32_t max_tokens) {
   return context;
 }
 
-inline std::string TextOfMessage(const Message& message) {
-  std::string text;
-  for (const ContentPart& part : message.content) text += part.text;
-  return text;
-}
-
 inline std::vector<int32_t> IdsOf(const Conversation& conversation) {
   const StatusOr<RenderedPrompt> prompt = RenderPrompt(conversation, NanoTexts());
   CHECK(prompt.ok());

@@ -58,7 +58,7 @@ StatusOr<Exercise> DrawGloss(DrawContext& context) {
   }
   const auto core = context.material->core_glosses(), other = context.material->other_glosses();
   return DrawTurns(context, kTask, 4, [&]() -> Question {
-    const bool is_core = other.empty() || (!core.empty() && Chance(context.rng, 0.8));
+    const bool is_core = other.empty() || (!core.empty() && Chance(context.rng, 0.9));
     const Gloss& gloss = Pick(context.rng, is_core ? core : other);
     const std::string ask = TrainingQuestion(context.rng, gloss);
     return {.ask = ask,

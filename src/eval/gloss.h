@@ -7,7 +7,7 @@
 
 namespace deepinfer {
 
-// Training: the material's definitions, core words four times out of five, asked in eight wordings.
+// Training: the material's definitions, core words nine times out of ten, asked in eight wordings.
 // Held out is a ninth wording of a word that was trained; it needs context.gloss_check. Key: the
 // question.
 StatusOr<Exercise> DrawGloss(DrawContext& context);

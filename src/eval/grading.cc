@@ -14,12 +14,6 @@ std::string_view Trimmed(std::string_view text) {
   return text.substr(begin, text.find_last_not_of(kWhiteSpace) - begin + 1);
 }
 
-std::string TextOfMessage(const Message& message) {
-  std::string text;
-  for (const ContentPart& part : message.content) text += part.text;
-  return text;
-}
-
 bool IsRightText(const Exercise& exercise, const ParsedAnswer& answer) {
   return answer.calls.empty() &&
          Trimmed(answer.content) == Trimmed(TextOfMessage(exercise.answer()));

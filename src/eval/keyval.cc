@@ -2,7 +2,6 @@
 
 #include <set>
 
-#include "eval/material.h"
 #include "eval/turns.h"
 #include "eval/words.h"
 
@@ -19,10 +18,7 @@ struct Pair {
 
 std::string DrawName(DrawContext& context) {
   Rng& rng = context.rng;
-  if (context.material != nullptr && Chance(rng, 0.3)) {
-    return std::string(Pick(rng, context.material->words()));
-  }
-  switch (rng.Uniform(4)) {
+  switch (rng.Uniform(5)) {
     case 0:
       return std::string(Pick(rng, FirstNames()));
     case 1:
@@ -30,7 +26,7 @@ std::string DrawName(DrawContext& context) {
     case 2:
       return DrawCode(rng);
     default:
-      return std::string(Pick(rng, CommonWords()));
+      return std::string(DrawWord(context));
   }
 }
 

@@ -4,7 +4,6 @@
 #include <set>
 
 #include "eval/hay.h"
-#include "eval/material.h"
 #include "eval/turns.h"
 #include "eval/words.h"
 
@@ -21,13 +20,6 @@ struct Fact {
 };
 
 // ---- Facts --------------------------------------------------------------------------------------
-
-std::string_view DrawWord(DrawContext& context) {
-  if (context.material != nullptr && Chance(context.rng, 0.4)) {
-    return Pick(context.rng, context.material->words());
-  }
-  return Pick(context.rng, CommonWords());
-}
 
 std::string DrawSubject(DrawContext& context) {
   constexpr std::string_view kKinds[] = {"code", "number", "password", "label"};
@@ -89,6 +81,14 @@ Question QuestionOf(Rng& rng, const Fact& fact) {
           .key = fact.key};
 }
 
+// Only in training, where repeating the subject makes the value easier to find: a first step.
+Question QuestionForSentence(const Fact& fact) {
+  return {.ask = StrCat("In one sentence, what is the ", fact.subject, "?"),
+          .answer = StrCat("The ", fact.subject, " is ", fact.value, "."),
+          .reasoning = "The text says it.",
+          .key = fact.key};
+}
+
 // ---- The text -----------------------------------------------------------------------------------
 
 int32_t StatementCost(const Tokenizer& tokenizer, const std::string& statement) {
@@ -140,7 +140,8 @@ StatusOr<Exercise> MakeNeedle(DrawContext& context, const Shape& shape) {
   for (int64_t i = 0; i < shape.num_facts; ++i) {
     const Fact fact = DrawFact(context, taken);
     std::string statement = Statement(context.rng, fact);
-    Question question = QuestionOf(context.rng, fact);
+    const bool as_sentence = context.split == Split::kTraining && Chance(context.rng, 0.15);
+    Question question = as_sentence ? QuestionForSentence(fact) : QuestionOf(context.rng, fact);
     // Only the last turn's reasoning is part of a prompt.
     if (!questions.empty()) question.reasoning.clear();
     const bool is_asked = i < shape.num_questions;

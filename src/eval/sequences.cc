@@ -4,7 +4,6 @@
 #include <set>
 
 #include "eval/hay.h"
-#include "eval/material.h"
 #include "eval/turns.h"
 #include "eval/words.h"
 
@@ -12,13 +11,6 @@ namespace deepinfer {
 namespace {
 
 constexpr int kTurnsMax = 4;
-
-std::string DrawWord(DrawContext& context) {
-  if (context.material != nullptr && Chance(context.rng, 0.4)) {
-    return std::string(Pick(context.rng, context.material->words()));
-  }
-  return std::string(Pick(context.rng, CommonWords()));
-}
 
 std::string DrawSmallNumber(Rng& rng) {
   return DrawNumber(rng, static_cast<int>(Between(rng, 1, 3)));
@@ -56,7 +48,8 @@ Copying DrawCopying(DrawContext& context) {
       copying.text = Join(DrawList(Between(rng, 3, 16), [&] { return DrawSmallNumber(rng); }), " ");
       break;
     default:
-      copying.text = Join(DrawList(Between(rng, 3, 24), [&] { return DrawWord(context); }), " ");
+      copying.text =
+          Join(DrawList(Between(rng, 3, 24), [&] { return std::string(DrawWord(context)); }), " ");
   }
   copying.key = copying.text;
   return copying;
@@ -145,7 +138,9 @@ Reversing DrawReversing(DrawContext& context) {
           "numbers", DrawList(Between(rng, 3, 8), [&] { return DrawSmallNumber(rng); }), {}};
       break;
     default:
-      reversing = {"words", DrawList(Between(rng, 3, 8), [&] { return DrawWord(context); }), {}};
+      reversing = {"words",
+                   DrawList(Between(rng, 3, 8), [&] { return std::string(DrawWord(context)); }),
+                   {}};
   }
   reversing.key = Join(reversing.list, " ");
   return reversing;

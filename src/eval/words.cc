@@ -6,6 +6,7 @@
 #include "base/check.h"
 #include "base/strings.h"
 #include "eval/exercise.h"
+#include "eval/material.h"
 
 namespace deepinfer {
 namespace {
@@ -165,6 +166,13 @@ WordList Weekdays() { return kWeekdays; }
 WordList CommonWords() {
   static const auto* const kAll = new std::vector<std::string_view>(JoinedLists());
   return *kAll;
+}
+
+std::string_view DrawWord(DrawContext& context) {
+  if (context.material != nullptr && Chance(context.rng, 0.4)) {
+    return Pick(context.rng, context.material->words());
+  }
+  return Pick(context.rng, CommonWords());
 }
 
 std::string DrawNumber(Rng& rng, int num_digits) {

@@ -9,6 +9,8 @@
 
 namespace deepinfer {
 
+struct DrawContext;
+
 using WordList = std::span<const std::string_view>;
 
 // Lower case unless they are names; no list repeats a word.
@@ -29,6 +31,9 @@ WordList Months();
 WordList Weekdays();
 // All lower-case single words above together.
 WordList CommonWords();
+
+// One of them, or with material, two times out of five, one of its words.
+std::string_view DrawWord(DrawContext& context);
 
 // "40718": the first digit is not 0. Requires: 1 <= num_digits <= 18.
 std::string DrawNumber(Rng& rng, int num_digits);
