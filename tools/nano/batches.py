@@ -38,6 +38,7 @@ class RowProcess(threading.Thread):
             if self.stopped:
                 self.process.kill()
                 return
+            self.process.wait()
             said = self.process.stderr.read().decode(errors="replace").strip()[-300:] or "no message"
             self.said.append(f"seed {command[-1]} ended after {count} rows: {said}")
             if count == 0:

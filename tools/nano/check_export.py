@@ -25,7 +25,6 @@ from read_checkpoint import fill
 
 # Relative RMS. model.py sums all experts in one product and keeps no BF16 probabilities, so it is not the strict oracle.
 INJECTED, FREE, DRAFT = 3e-2, 5e-2, 2e-2
-ARGMAX = 0.95       # of positions, selections injected
 CONFIDENCE = 0.1    # largest difference of a logit
 
 
@@ -41,7 +40,7 @@ class Figures:
 
     def _line(self, name, measured, limit, good):
         self.bad += not good
-        print(f"{name:42s} {measured:10.4g}  limit {limit:8.4g}  {'ok' if good else 'OUTSIDE'}")
+        print(f"{name:46s} {measured:10.4g}  limit {limit:8.4g}  {'ok' if good else 'OUTSIDE'}")
 
 
 def relative(a, b):
@@ -67,17 +66,22 @@ def selections(out, config, tokens):
     return result
 
 
-def check_text(model, out, figures):
+def check_text(model, out, figures, free):
     ids = out["prompt_ids"].long()[None]
     want = out["official.prompt_logits"]
     for i, l in enumerate(model.c.eng_layers):
         same = (model.engram_ids(i, ids)[0].int() == out["engram_rows"][:, i]).float().mean().item()
         figures.at_least(f"engram rows of layer {l}, equal", same, 1)
     for name, inject, limit in (("injected", selections(out, model.c, ids.shape[1]), INJECTED), ("free", None, FREE)):
+        if inject is None and not free:
+            continue
         got = model.logits(model(ids, select=True, inject=inject)["h"])[0]
         figures.at_most(f"logits, {name}, relative RMS", relative(got, want), limit)
         if inject:
-            figures.at_least("argmax equal", (got.argmax(-1) == want.argmax(-1)).float().mean().item(), ARGMAX)
+            best = want.topk(2, -1).values
+            clear = best[:, 0] - best[:, 1] > 4 * limit * want.square().mean().sqrt()
+            same = got.argmax(-1) == want.argmax(-1)
+            figures.at_least(f"argmax equal where clear ({int(clear.sum())} of {len(same)})", (same | ~clear).float().mean().item(), 1)
 
 
 def check_draft(model, out, temperatures, figures):
@@ -98,7 +102,8 @@ def check_draft(model, out, temperatures, figures):
 
 
 @torch.no_grad()
-def check(folder, figures):
+def check(folder, figures, free=True):
+    """free: also with the model's own selections, which are near ties where an indexer has learnt nothing."""
     checkpoint = os.path.join(folder, "checkpoint")
     with open(os.path.join(checkpoint, "config.json")) as file:
         document = json.load(file)
@@ -110,7 +115,7 @@ def check(folder, figures):
         out = {k: file.get_tensor(k) for k in file.keys()}
     if "decode_tokens" in out:
         out["official.decode_tokens"] = out["decode_tokens"]
-    check_text(model, out, figures)
+    check_text(model, out, figures, free)
     check_draft(model, out, temperatures, figures)
 
 

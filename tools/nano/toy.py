@@ -38,4 +38,5 @@ def make(folder, words_of_text=20000):
         json.dump(schedule, file)
     return ["--model", model, "--material", material, "--rows", os.path.join(HERE, "fake_rows.py"), "--schedule",
             os.path.join(folder, "schedule.json"), "--device", "cpu", "--compile", "0", "--processes", "2", "--kl", "16",
-            "--blocks", "8", "--first-steps", "1", "--calibration-batches", "2"]
+            "--blocks", "8", "--first-steps", "1", "--least-phase", "-1000",
+            "--calibration-batches", "2"]
