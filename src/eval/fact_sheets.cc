@@ -23,11 +23,8 @@ std::string ClauseOf(const FactKind& fact, const DrawnValue& value) {
   return Filled(fact.clause, {{"", value.spoken}, {"a", WithArticle(value.spoken)}});
 }
 
-std::string Head(const std::string& name, bool as_is) {
-  if (as_is) return name;
-  std::string head = Capitalised(name);
-  std::replace(head.begin(), head.end(), '_', ' ');
-  return head;
+std::string HeadOf(const FactKind& column, bool keep_name) {
+  return keep_name ? column.name : TableHead(column.name);
 }
 
 // Lists keep no comma in a cell, for commas may part the cells.
@@ -48,6 +45,12 @@ std::string TableLine(const std::vector<std::string>& cells, const TableStyle& s
 }
 
 }  // namespace
+
+std::string TableHead(std::string_view name) {
+  std::string head = Capitalised(name);
+  std::replace(head.begin(), head.end(), '_', ' ');
+  return head;
+}
 
 SheetForm DrawForm(Rng& rng, size_t num_facts) {
   SheetForm form{.kind = &Pick(rng, SheetKinds())};
@@ -91,7 +94,7 @@ std::string KeyLines(Rng& rng, const SheetForm& form, const SheetRow& row) {
   const bool as_is = Chance(rng, 0.5);
   std::vector<std::string> lines;
   for (size_t i = 0; i < row.size(); ++i) {
-    lines.push_back(StrCat(Head(form.columns[i].name, as_is), separator, Cell(row[i], ", ")));
+    lines.push_back(StrCat(HeadOf(form.columns[i], as_is), separator, Cell(row[i], ", ")));
   }
   return Join(lines, "\n");
 }
@@ -103,7 +106,7 @@ std::string Table(Rng& rng, const SheetForm& form, const std::vector<SheetRow>& 
   const TableStyle& style = Pick(rng, kStyles);
   const bool as_is = keep_names || Chance(rng, 0.5);
   std::vector<std::string> heads;
-  for (const FactKind& column : form.columns) heads.push_back(Head(column.name, as_is));
+  for (const FactKind& column : form.columns) heads.push_back(HeadOf(column, as_is));
   std::string table = TableLine(heads, style);
   if (style.rule) table += TableLine(std::vector<std::string>(heads.size(), "---"), style);
   for (const SheetRow& row : rows) {

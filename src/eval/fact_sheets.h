@@ -39,6 +39,8 @@ SheetForm DrawForm(Rng& rng, size_t num_facts);
 using SheetRow = std::vector<DrawnValue>;
 SheetRow DrawRow(Rng& rng, const SheetForm& form);
 
+// "full_name" -> "Full name"
+std::string TableHead(std::string_view name);
 // "Mira Holt is 34 years old and lives in Oslo. This person works as a baker."
 std::string Prose(Rng& rng, const SheetForm& form, const SheetRow& row);
 // "Age: 34", a line each.

@@ -90,6 +90,18 @@ JsonValue SchemaOf(const SheetForm& form, const Layout& layout, bool closed) {
   return ObjectSchema(std::move(properties), closed);
 }
 
+// "title": "Full name" beside every property, as some libraries write their schemas.
+void AddTitles(JsonValue& schema) {
+  const JsonValue* const properties = schema.Find("properties");
+  if (properties == nullptr) return;
+  JsonValue titled = *properties;
+  for (JsonMember& property : titled.members) {
+    AddTitles(property.value);
+    property.value.Set("title", JsonValue::String(TableHead(property.key)));
+  }
+  schema.Set("properties", std::move(titled));
+}
+
 // "name (string), tags (array)", an object's keys behind its name.
 std::string KeyList(const JsonValue& schema) {
   std::vector<std::string> keys;
@@ -105,7 +117,7 @@ std::string KeyList(const JsonValue& schema) {
 // ---- Requests -----------------------------------------------------------------------------------
 
 // Puts the schema where one of three ways wants it.
-void AskWithSchema(Rng& rng, std::string text, std::string_view what, const JsonValue& schema,
+void AskWithSchema(Rng& rng, std::string text, std::string_view what, JsonValue schema,
                    Item& item) {
   constexpr std::string_view kGiven =
       "{text}|Extract the data of {what}: {text}|{text}\n\nGive me {what} as JSON.|"
@@ -120,6 +132,7 @@ void AskWithSchema(Rng& rng, std::string text, std::string_view what, const Json
       "{text}\n\nGive me {what} as JSON with the keys {keys}.|"
       "Make JSON with the keys {keys} for {what}: {text}|"
       "Answer with JSON only, the keys are {keys}. Describe {what}.\n{text}";
+  if (Chance(rng, 0.15)) AddTitles(schema);
   std::string_view wordings = kGiven;
   const double way = rng.UniformDouble();
   if (way < 0.5) {

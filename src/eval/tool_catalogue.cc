@@ -158,7 +158,8 @@ std::string SentenceRequest(Rng& rng, const MadeTool& tool, const ToolUse& use,
       "Help me to {purpose}{details}.|You should {purpose}{details}.";
   constexpr std::string_view kWhatIs =
       "What is {noun}{details}?|Tell me {noun}{details}.|I want to know {noun}{details}.|"
-      "Do you know {noun}{details}?|How is {noun}{details}?|And what is {noun}{details}?";
+      "Do you know {noun}{details}?|What's {noun}{details}?|What is {noun} like{details}?|How is "
+      "{noun}{details}?|And what is {noun}{details}?";
   const bool what_is = tool.answers_what_is && Chance(rng, 0.4);
   const std::string details = DetailsOf(rng, arguments);
   return Filled(PickAlternative(rng, what_is ? kWhatIs : kWordings),

@@ -6,6 +6,7 @@
 
 #include "base/strings.h"
 #include "eval/dialogue.h"
+#include "eval/json_equality.h"
 #include "eval/material.h"
 #include "eval/real_tools.h"
 #include "eval/small_facts.h"
@@ -38,6 +39,9 @@ struct Asked {
 // Whether a request for one could not be taken for a request for the other.
 bool AreDistinct(const OfferedTool& a, const OfferedTool& b) {
   if (a.definition.name == b.definition.name) return false;
+  const JsonValue* const description = a.definition.function.Find("description");
+  const JsonValue* const other = b.definition.function.Find("description");
+  if (description != nullptr && other != nullptr && SameJson(*description, *other)) return false;
   if (!a.made || !b.made || a.made->noun != b.made->noun) return true;
   return a.made->verb != b.made->verb && !a.made->answers_what_is && !b.made->answers_what_is;
 }
