@@ -1,11 +1,13 @@
-# Sourced by smoke.sh and train.sh: unpacks what was carried to the training machine and sets the caches.
-#   CARRY: folder with *.xz of the material, what rows/bundle.sh gathers, perhaps cache.tar.xz of an earlier run
+# Sourced by smoke.sh and train.sh: unpacks what was carried to the training machine, sets caches.
+#   CARRY: folder with *.xz of the material, what rows/bundle.sh gathers, and perhaps cache.tar.xz
+#          of an earlier run
 #   RUN:   where everything of the run lives
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 root=$(cd "$here/../.." && pwd)
 PYTHON=${PYTHON:-python3}
 RUN=${NANO_RUN:-/tmp/nano_run}
-export PYTHONUNBUFFERED=1 TORCHINDUCTOR_CACHE_DIR=$RUN/cache/inductor TRITON_CACHE_DIR=$RUN/cache/triton
+export PYTHONUNBUFFERED=1
+export TORCHINDUCTOR_CACHE_DIR=$RUN/cache/inductor TRITON_CACHE_DIR=$RUN/cache/triton
 
 unpack() {  # CARRY
   mkdir -p "$RUN/material" "$RUN/cache"
@@ -19,7 +21,8 @@ for name in sorted(os.listdir(carry)):
         with tarfile.open(source) as tar:
             tar.extractall(os.path.join(run, "cache"), filter="data")
     elif name.endswith(".xz"):
-        with lzma.open(source) as packed, open(os.path.join(run, "material", name[:-3]), "wb") as out:
+        target = os.path.join(run, "material", name[:-3])
+        with lzma.open(source) as packed, open(target, "wb") as out:
             shutil.copyfileobj(packed, out, 1 << 20)
     elif os.path.isdir(source):
         shutil.copytree(source, os.path.join(run, name), dirs_exist_ok=True)
@@ -49,5 +52,6 @@ PY
 flags() {  # of train.py
   rows=$RUN/nano_rows
   [ -f "$rows.sh" ] && rows=$rows.sh
-  printf '%s\n' --model "$root/models/nano" --material "$RUN/material" --rows "$rows" --out "$RUN/out"
+  printf '%s\n' --model "$root/models/nano" --material "$RUN/material" --rows "$rows" \
+    --out "$RUN/out"
 }

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# A first look on the training machine (about three minutes):  smoke.sh CARRY OUT [flags of train.py]
-# Compiles all variants at once, then measures each; OUT gets the log and the compile cache for the long run.
+# A first look on the training machine, 4 minutes:  smoke.sh CARRY OUT [flags of train.py]
+# Compiles all variants at once, then measures each. OUT gets the log, and the compile cache for the
+# long run if it is small enough to travel.
 set -uo pipefail
 carry=$1 out=$2
 shift 2

@@ -54,9 +54,7 @@ class Stats:
         t, n = self.tasks.tolist(), max(self.steps.item(), 1)
         out = dict(steps=int(n), streams=round(self.streams.item(), 2), imbalance=round(self.imbalance.item(), 2),
                    kl=[round(v / n, 3) for v in self.index[0].tolist()], recall=[round(v / n, 3) for v in self.index[1].tolist()])
-        out["tasks"] = {name: dict(rows=int(r[0]), loss=round(r[1] / r[0], 4), **({"exact": round(r[2] / r[3], 4), "answers": int(r[3])} if r[3] else {}),
-                                   **({"accepted": round(1 + r[4] / r[5], 2)} if r[5] else {}))
-                        for name, r in zip(self.names, t) if r[0]}
+        out["tasks"] = {name: task_figures(r) for name, r in zip(self.names, t) if r[0]}
         if self.match[1].sum() > 0:
             out["match"] = [round(v, 3) for v in (self.match[0] / self.match[1].clamp(min=1)).tolist()]
             accepted, blocks = self.tasks[:, 4].sum().item(), self.tasks[:, 5].sum().item()
@@ -64,3 +62,13 @@ class Stats:
         for x in (self.tasks, self.index, self.match, self.steps):
             x.zero_()
         return out
+
+
+def task_figures(r):
+    """A row of Stats.tasks with rows in it, for the log."""
+    out = dict(rows=int(r[0]), loss=round(r[1] / r[0], 4))
+    if r[3]:
+        out.update(exact=round(r[2] / r[3], 4), answers=int(r[3]))
+    if r[5]:
+        out.update(accepted=round(1 + r[4] / r[5], 2))
+    return out

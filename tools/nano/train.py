@@ -127,7 +127,8 @@ class Trainer:
             for _ in range(o.first_steps):
                 self.one(step, source, phase["rate"][0] * min(1, self.total_steps / self.schedule["warm_steps"]))
             self.synchronize()
-            self.log("compiled", phase=phase["name"], variant=step.v._asdict(), graph=step.graph is not None, seconds=round(self.now() - before, 1))
+            self.log("compiled", phase=phase["name"], variant=step.v._asdict(), graph=step.graph is not None,
+                     seconds=round(self.now() - before, 1))
         begin, done = self.now(), [0] * len(steps)
         self.mark = (begin, self.meta["tokens"])
         next_held = begin
@@ -203,8 +204,8 @@ class Trainer:
         confidence, ok, alive = (torch.cat(x) for x in zip(*parts))
         temperatures, before, after = draft.fit_temperatures(confidence, ok, alive)
         self.meta["temperatures"] = temperatures
-        self.log("calibrated", temperatures=temperatures, error_before=[round(v, 4) for v in before], error_after=[round(v, 4) for v in after],
-                 blocks=len(ok), accepted=round(1 + draft.chain(ok, alive).sum(1).mean().item(), 3))
+        self.log("calibrated", temperatures=temperatures, error_before=[round(v, 4) for v in before],
+                 error_after=[round(v, 4) for v in after], blocks=len(ok), accepted=round(1 + draft.chain(ok, alive).sum(1).mean().item(), 3))
         self.save(phase["name"])
 
     def save(self, phase):
