@@ -96,6 +96,12 @@ class Chain(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "embed: not finite"):
             save_weights(os.path.join(self.folder.name, "never"), model, {})
 
+    def test_the_export_costs_little(self):
+        run = subprocess.run([sys.executable, os.path.join(HERE, "export_loss.py"), "--model", os.path.join(self.out, "export"), "--weights",
+                              os.path.join(self.out, "weights"), "--held", os.path.join(self.folder.name, "material", "held.bin"),
+                              "--tokens", "64", "--windows", "2"], capture_output=True, text=True)
+        self.assertEqual(run.returncode, 0, run.stdout + run.stderr)
+
     @unittest.skipUnless(ENGINE, "DI_ENGINE is not set")
     def test_the_engine_computes_the_same(self):
         exported = os.path.join(self.out, "export")
