@@ -30,6 +30,7 @@ struct CommandContext {
 StatusOr<int> RunGenerateCommand(const CommandContext& context);
 StatusOr<int> RunChatCommand(const CommandContext& context);
 StatusOr<int> RunEvalCommand(const CommandContext& context);
+StatusOr<int> RunEvalTasksCommand(const CommandContext& context);  // eval tasks
 StatusOr<int> RunInspectCommand(const CommandContext& context);
 StatusOr<int> RunBenchCommand(const CommandContext& context);
 StatusOr<int> RunSelftestCommand(const CommandContext& context);

@@ -1,4 +1,4 @@
-// `deepinfer eval ppl FILE`: perplexity of a text.
+// `deepinfer eval ppl FILE`: perplexity of a text. `eval tasks` has a file of its own.
 #include <cmath>
 
 #include "apps/answer_collector.h"
@@ -84,9 +84,16 @@ StatusOr<int> RunPerplexity(EvalFlags flags, const CommandContext& context) {
 }  // namespace
 
 StatusOr<int> RunEvalCommand(const CommandContext& context) {
+  if (!context.arguments.empty() && context.arguments.front() == "tasks") {
+    CommandContext rest = context;
+    rest.arguments.erase(rest.arguments.begin());
+    return RunEvalTasksCommand(rest);
+  }
   EvalFlags flags;
   std::string what;
-  OptionSet options("eval", "Perplexity of a text file: deepinfer eval ppl FILE");
+  OptionSet options("eval",
+                    "Perplexity of a text file: deepinfer eval ppl FILE. Accuracy on exercises has "
+                    "options of its own: deepinfer eval tasks --help");
   options.Add({.flag = "what", .help = "what to measure", .choices = {"ppl"}, .positional = true},
               &what);
   options.Add({.flag = "file", .help = "the text, UTF-8", .unit = "FILE", .positional = true},
@@ -111,8 +118,9 @@ StatusOr<int> RunEvalCommand(const CommandContext& context) {
   flags.engine.AddTo(options);
   if (const auto code = ParseOptions(options, context)) return *code;
   if (what.empty() || flags.file.empty() || flags.window == 1) {
-    PrintError(flags.window == 1 ? "deepinfer eval: --window: found 1, expected at least 2"
-                                 : "deepinfer eval: expected: deepinfer eval ppl FILE");
+    PrintError(flags.window == 1
+                   ? "deepinfer eval: --window: found 1, expected at least 2"
+                   : "deepinfer eval: expected: deepinfer eval ppl FILE or deepinfer eval tasks");
     return kExitUsage;
   }
   return RunPerplexity(std::move(flags), context);

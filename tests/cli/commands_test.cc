@@ -242,5 +242,44 @@ TEST_F(Eval, WindowsScoreEveryTokenOnce) {
             std::string::npos);
 }
 
+TEST_F(Eval, TasksPrintsOneObjectWithWhatWasCounted) {
+  Write("a.txt", "A text that nobody was trained on.");
+  const std::string small =
+      "deepinfer eval tasks --items 3 --max-answer-tokens 4 --text a.txt --log-level warning";
+  const json report = json::parse(Output(small + " --tasks arithmetic,copy --json"));
+  ASSERT_EQ(report["tasks"].size(), 2u);
+  for (const char* name : {"arithmetic", "copy"}) {
+    const json& task = report["tasks"][name];
+    EXPECT_EQ(task["total"], 3);
+    EXPECT_EQ(task["items_in_training"], 0);
+    EXPECT_EQ(task["exact"].get<double>(), task["right"].get<double>() / 3);
+    EXPECT_GE(task["bounded"], 0);
+  }
+  EXPECT_GE(report["accepted_length"], 1.0);
+  EXPECT_GE(report["confidence_ece"], 0.0);
+  EXPECT_GT(report["perplexity"], 1.0);
+  EXPECT_EQ(report["draft"]["different_answers"], 0);
+  EXPECT_TRUE(report["seed_of_weights"]);
+  const json again = json::parse(Output(small + " --tasks copy --json"));
+  EXPECT_EQ(again["seed"], report["seed"]);
+  EXPECT_EQ(again["tasks"]["copy"], report["tasks"]["copy"]);  // whatever else is asked
+  EXPECT_NE(Output(small + " --tasks copy --seed 5").find("seed 5\n"), std::string::npos);
+}
+
+TEST_F(Eval, TasksRefusesInOneLine) {
+  const auto refusal = [&](const std::string& flags, int code) {
+    return Error("deepinfer eval tasks " + flags, code);
+  };
+  EXPECT_NE(refusal("--tasks arithmetic,jason", 2).find("found \"jason\", expected of: needle_4k"),
+            std::string::npos);
+  EXPECT_NE(refusal("--replay bounded", 2).find("--replay: both modes are measured"),
+            std::string::npos);
+  EXPECT_NE(refusal("--text nowhere.txt", 1).find("nowhere.txt"), std::string::npos);
+  EXPECT_NE(refusal("--tasks gloss", 1).find("task gloss: no gloss_check.tsv"), std::string::npos);
+  const std::string help = Output("deepinfer eval tasks --help");
+  EXPECT_NE(help.find("--max-answer-tokens"), std::string::npos);
+  EXPECT_NE(help.find("tokens"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace deepinfer
