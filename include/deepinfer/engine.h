@@ -75,7 +75,7 @@ struct EngineOptions {
   int32_t replay_keep = 0;      // KEEP, rows; 0: 140, or what the model's window needs
   bool async = true;            // plans the next step while one runs; results are the same
   bool prefix_cache = true;     // prompts that begin alike are computed once
-  int32_t max_waiting = 4096;   // choices that wait; more are refused
+  int32_t max_waiting = 4096;   // choices that wait, at most 65,536; more are refused
   int64_t host_cache_bytes = -1;  // copies of KV pages, and preempted ones; -1: a quarter of KV
   int32_t swa_slots = -1;  // window states kept for prefix hits; -1: 4 for each of max_num_seqs
   int64_t index_scratch_bytes = int64_t{64} << 20;  // of the index selection, all threads together

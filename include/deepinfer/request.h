@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -33,6 +34,8 @@ struct Request {
   std::optional<uint64_t> seed;  // not set: drawn at admission and reported
   int32_t num_choices = 1;       // choice i uses seed + i
   // Set: the log-probability of every prompt token but the first, and of the n likeliest, 0..1000.
+  // At most 4,194,304 of them in all. The prompt runs exact, in every choice; if the first choice
+  // fails before they are there, all do.
   std::optional<int32_t> prompt_logprobs;
 
   // ---- who asks, and how soon
@@ -40,7 +43,8 @@ struct Request {
   std::string tenant;
   std::string cache_salt;  // cached prompts are found only by requests with the same salt
   int32_t priority = 0;    // -1000..1000; higher ones start first
-  std::optional<int64_t> start_deadline_ms;  // fails if its first row does not run within this time
+  // Fails if its first row is not planned within this time; at most a year.
+  std::optional<int64_t> start_deadline_ms;
 };
 
 enum class ErrorCode {
@@ -53,6 +57,28 @@ enum class ErrorCode {
   kDataLoss,            // damaged weights, or a forward pass that gave no usable numbers
   kInternal,
 };
+// "invalid_argument" and so on; "" for a value that is none of them.
+constexpr std::string_view ErrorCodeName(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::kOk:
+      return "ok";
+    case ErrorCode::kInvalidArgument:
+      return "invalid_argument";
+    case ErrorCode::kNotFound:
+      return "not_found";
+    case ErrorCode::kFailedPrecondition:
+      return "failed_precondition";
+    case ErrorCode::kResourceExhausted:
+      return "resource_exhausted";
+    case ErrorCode::kDeadlineExceeded:
+      return "deadline_exceeded";
+    case ErrorCode::kDataLoss:
+      return "data_loss";
+    case ErrorCode::kInternal:
+      return "internal";
+  }
+  return "";
+}
 
 struct Error {
   ErrorCode code = ErrorCode::kOk;
@@ -63,7 +89,9 @@ struct ReadyEvent {  // the prompt is accepted; with prompt_logprobs: has been c
   RequestId request;
   uint64_t seed = 0;
   int32_t prompt_tokens = 0;
-  int32_t cached_tokens = 0;                      // found in a cache instead of computed
+  // Whose KV was found in a cache. In bounded mode the last --replay-keep rows of the prompt run
+  // all the same, and those before them may be replayed for their windows.
+  int32_t cached_tokens = 0;
   std::vector<PositionLogprobs> prompt_logprobs;  // of prompt token 1 and on, if asked for
 };
 
@@ -75,6 +103,7 @@ struct TokensEvent {
   // What may be shown now. An unfinished character or a possible beginning of a stop string is held
   // back, so texts may come later than their tokens. Empty without a tokenizer.
   std::string text;
+  std::vector<std::string> pieces;         // the same, by id: what came with each
   std::vector<PositionLogprobs> logprobs;  // one an id, if asked for
 };
 

@@ -119,8 +119,7 @@ void AnswerCollector::Take(const Event& event) {
   } else if (const auto* tokens = std::get_if<TokensEvent>(&event)) {
     ChoiceAnswer& choice = choices_[static_cast<size_t>(tokens->choice)];
     choice.ids.insert(choice.ids.end(), tokens->ids.begin(), tokens->ids.end());
-    choice.pieces.resize(choice.ids.size());
-    choice.pieces.back() = tokens->text;
+    choice.pieces.insert(choice.pieces.end(), tokens->pieces.begin(), tokens->pieces.end());
     choice.logprobs.insert(choice.logprobs.end(), tokens->logprobs.begin(), tokens->logprobs.end());
   } else if (const auto* finish = std::get_if<FinishEvent>(&event)) {
     choices_[static_cast<size_t>(finish->choice)].finish = *finish;
@@ -161,14 +160,11 @@ JsonValue AnswerJson(const AnswerCollector& answers, const AnswerJsonOptions& op
 }
 
 JsonValue ErrorJson(const Error& error) {
-  constexpr std::string_view kCodes[] = {
-      "ok",        "invalid_argument", "not_found", "failed_precondition", "resource_exhausted",
-      "data_loss", "internal"};
   const bool ours = error.code == ErrorCode::kDataLoss || error.code == ErrorCode::kInternal;
   JsonValue out = JsonValue::Object();
   out.Set("message", JsonValue::String(error.message));
   out.Set("type", JsonValue::String(ours ? "server_error" : "invalid_request_error"));
-  out.Set("code", JsonValue::String(std::string(kCodes[static_cast<size_t>(error.code)])));
+  out.Set("code", JsonValue::String(std::string(ErrorCodeName(error.code))));
   return out;
 }
 

@@ -77,8 +77,10 @@ StatusOr<ChatSession::Outcome> ChatSession::Answer(const Callbacks& callbacks, M
     for (const Event& event : core.Step()) {
       if (const auto* ready = std::get_if<ReadyEvent>(&event)) outcome.seed = ready->seed;
       if (const auto* tokens = std::get_if<TokensEvent>(&event)) {
-        ++outcome.num_tokens;
-        show(parser.Feed(tokens->ids[0], tokens->text));
+        for (size_t i = 0; i < tokens->ids.size(); ++i) {
+          ++outcome.num_tokens;
+          show(parser.Feed(tokens->ids[i], tokens->pieces[i]));
+        }
       }
       if (const auto* finish = std::get_if<FinishEvent>(&event)) outcome.reason = finish->reason;
       if (const auto* failure = std::get_if<FailureEvent>(&event)) {

@@ -1,4 +1,5 @@
 // `deepinfer generate`: prompts in, answers out, in the order of the prompts.
+#include <algorithm>
 #include <map>
 #include <memory>
 
@@ -75,9 +76,13 @@ class GenerateRun {
 
   // As many as the engine lets wait.
   void SubmitMore() {
-    for (; next_item_ < items_.size() && engine_.core().queue_room() > 0; ++next_item_) {
+    for (; next_item_ < items_.size(); ++next_item_) {
       Item& item = items_[next_item_];
       if (item.error) continue;
+      // Every choice waits. More of them than ever may are refused, with the reason.
+      const int32_t most = engine_.core().options().max_waiting;
+      const int32_t wanted = std::min(item.input.request->request.num_choices, most);
+      if (engine_.core().queue_room() < wanted) return;
       const auto id = engine_.core().Submit(std::move(item.input.request->request));
       if (id.ok()) {
         item_of_[*id] = &item;
@@ -97,7 +102,7 @@ class GenerateRun {
     if (item.answers.failure() && !item.error) item.error = item.answers.failure();
     const auto* tokens = std::get_if<TokensEvent>(&event);
     if (tokens == nullptr) return OkStatus();
-    ++num_tokens_;
+    num_tokens_ += std::ssize(tokens->ids);
     return streaming_ ? output_.Write(TextOf(*tokens)) : OkStatus();
   }
 

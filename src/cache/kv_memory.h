@@ -65,7 +65,7 @@ class KvMemory {
 
   void SavePage(int32_t device_page, int32_t host_page);
   // Errors: kDataLoss if the host page's bytes are not those that were saved; then the device page
-  // is as it was.
+  // is as it was. The engine takes this, and the same of LoadSnapshot, as a miss.
   Status LoadPage(int32_t host_page, int32_t device_page);
   void SaveState(int32_t state, int32_t save);
   void LoadState(int32_t save, int32_t state);  // Requires: SaveState(..., save) was called

@@ -100,8 +100,12 @@ PageKey NextPageKey(const PageKey& previous, std::span<const int32_t> tokens,
 }
 
 PageKeyChain::PageKeyChain(const PageKey& root, int32_t max_tokens) : last_(root) {
-  keys_.reserve(static_cast<size_t>(max_tokens / kTokensPerPage));
+  Reserve(max_tokens);
   BeginPage();
+}
+
+void PageKeyChain::Reserve(int32_t max_tokens) {
+  keys_.reserve(static_cast<size_t>(max_tokens / kTokensPerPage));
 }
 
 void PageKeyChain::Append(int32_t token) {

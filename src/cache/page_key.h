@@ -58,8 +58,9 @@ PageKey NextPageKey(const PageKey& previous, std::span<const int32_t> tokens,
 // more than any other. Allocates nothing in Append() up to the reserved length.
 class PageKeyChain {
  public:
-  // max_tokens: what memory is taken for.
+  // max_tokens: what memory is taken for; Reserve() takes more.
   PageKeyChain(const PageKey& root, int32_t max_tokens);
+  void Reserve(int32_t max_tokens);
 
   void Append(int32_t token);
   int32_t num_tokens() const { return num_tokens_; }

@@ -102,21 +102,31 @@ Status EngineCore::CheckRequest(const Request& request) const {
   if (request.num_choices < 1 || request.num_choices > kMaxChoices) {
     return InvalidArgument("n: found ", request.num_choices, ", expected 1..", kMaxChoices);
   }
-  if (request.prompt_logprobs &&
-      (*request.prompt_logprobs < 0 || *request.prompt_logprobs > 1000)) {
-    return InvalidArgument("prompt_logprobs: found ", *request.prompt_logprobs,
-                           ", expected 0..1000");
-  }
+  DI_RETURN_IF_ERROR(CheckPromptLogprobs(request));
   if (std::abs(request.priority) > kMaxPriority) {
     return InvalidArgument("priority: found ", request.priority, ", expected -", kMaxPriority, "..",
                            kMaxPriority);
   }
-  if (request.start_deadline_ms && *request.start_deadline_ms < 0) {
+  if (request.start_deadline_ms &&
+      (*request.start_deadline_ms < 0 || *request.start_deadline_ms > kMaxStartDeadlineMs)) {
     return InvalidArgument("start_deadline_ms: found ", *request.start_deadline_ms,
-                           ", expected at least 0");
+                           ", expected 0..", kMaxStartDeadlineMs, ", a year");
   }
   DI_RETURN_IF_ERROR(CheckSamplingParams(request.sampling, backend_.vocab_size));
   return CheckLengths(request);
+}
+
+Status EngineCore::CheckPromptLogprobs(const Request& request) {
+  if (!request.prompt_logprobs) return OkStatus();
+  const int32_t top = *request.prompt_logprobs;
+  if (top < 0 || top > 1000) {
+    return InvalidArgument("prompt_logprobs: found ", top, ", expected 0..1000");
+  }
+  const int64_t count = (int64_t{top} + 1) * std::ssize(request.prompt_ids);
+  if (count <= kMaxPromptLogprobs) return OkStatus();
+  return InvalidArgument("prompt_logprobs: ", top + 1, " for each of ", request.prompt_ids.size(),
+                         " prompt tokens are ", count, ", expected at most ", kMaxPromptLogprobs,
+                         "; ask for fewer, or shorten the prompt");
 }
 
 Status EngineCore::CheckLengths(const Request& request) const {
@@ -150,10 +160,6 @@ int32_t EngineCore::MaxOutput(const Request& request) const {
   return static_cast<int32_t>(std::clamp<int64_t>(cache_tokens - num_prompt + 1, 1, room));
 }
 
-int32_t EngineCore::TenantOf(const std::string& name) {
-  return tenants_.emplace(name, static_cast<int32_t>(tenants_.size())).first->second;
-}
-
 // Tenants never find each other's pages; a salt narrows further.
 PageKey EngineCore::RootOf(const Request& request) {
   const PageKey root = NarrowedRoot(cache_root_, request.tenant);
@@ -167,11 +173,10 @@ StatusOr<std::unique_ptr<Sequence>> EngineCore::MakeSequence(
   const std::vector<int32_t>& prompt = request.prompt_ids;
   SequenceSampling sampling(request.sampling, owner->seed + static_cast<uint64_t>(choice),
                             owner->end_ids, prompt);
-  const int32_t max_tokens = owner->num_prompt() + owner->max_output + kMaxDrafts;
   auto sequence = std::make_unique<Sequence>(
       Sequence{.owner = owner,
                .choice = choice,
-               .keys = PageKeyChain(root, max_tokens),
+               .keys = PageKeyChain(root, owner->num_prompt()),
                .run = std::make_unique<SequenceRun>(prompt, owner->max_output, owner->end_ids,
                                                     std::move(sampling)),
                .text = std::move(text)});
@@ -189,44 +194,55 @@ StatusOr<RequestId> EngineCore::Submit(Request request) {
   if (!request.sampling.ignore_eos) owner->end_ids.push_back(backend_.eos_id);
   owner->request = std::move(request);
   owner->id = {next_id_++};
-  const Request& admitted = owner->request;
-  const MonotonicTime now = backend_.clock->Now();
-  const PageKey root = RootOf(admitted);
-
-  SequenceId first;
-  for (int32_t choice = 0; choice < admitted.num_choices; ++choice) {
-    auto sequence = MakeSequence(owner, choice, root);
-    auto added = sequence.ok() ? StatusOr<SequenceId>() : sequence.status();
-    if (sequence.ok()) {
-      SequenceSpec spec = {.tenant = TenantOf(admitted.tenant),
-                           .priority = admitted.priority,
-                           .arrival = now,
-                           .num_prompt = owner->num_prompt(),
-                           .max_output = owner->max_output,
-                           .keys = &(*sequence)->keys,
-                           .whole_prompt = (*sequence)->wants_prompt_logprobs(),
-                           .after = first};
-      if (admitted.start_deadline_ms) {
-        spec.start_deadline = now + std::chrono::milliseconds(*admitted.start_deadline_ms);
-      }
-      if (spec.whole_prompt) spec.max_chunk = kMaxLogitsRows;
-      added = scheduler_.Add(spec);
+  Admission admission = {.arrival = backend_.clock->Now(), .root = RootOf(owner->request)};
+  for (int32_t choice = 0; choice < owner->request.num_choices; ++choice) {
+    const Status added = AddChoice(owner, choice, admission);
+    if (added.ok()) continue;
+    for (const auto& other : sequences_) {  // all choices or none
+      if (other != nullptr && other->owner == owner) Drop(*other);
     }
-    if (!added.ok()) {  // all choices or none
-      for (const auto& other : sequences_) {
-        if (other != nullptr && other->owner == owner) Drop(*other);
-      }
-      DropForgotten();
-      return added.status();
-    }
-    if (choice == 0) first = *added;
-    (*sequence)->id = *added;
-    if (sequences_.size() <= static_cast<size_t>(added->v)) {
-      sequences_.resize(static_cast<size_t>(added->v) + 1);
-    }
-    sequences_[static_cast<size_t>(added->v)] = *std::move(sequence);
+    DropForgotten();
+    return added;
   }
   return owner->id;
+}
+
+Status EngineCore::AddChoice(const std::shared_ptr<AdmittedRequest>& owner, int32_t choice,
+                             Admission& admission) {
+  DI_ASSIGN_OR_RETURN(auto sequence, MakeSequence(owner, choice, admission.root));
+  const Request& request = owner->request;
+  // Their prompt runs exact in every choice, or the first would answer otherwise than the others.
+  const bool runs_exact =
+      request.prompt_logprobs && options_.scheduler.replay != ReplayMode::kExact;
+  sequence->tenant = tenants_.Take(request.tenant);
+  SequenceSpec spec = {.tenant = sequence->tenant,
+                       .priority = request.priority,
+                       .arrival = admission.arrival,
+                       .num_prompt = owner->num_prompt(),
+                       .max_output = owner->max_output,
+                       .keys = &sequence->keys,
+                       .whole_prompt = runs_exact || sequence->wants_prompt_logprobs(),
+                       .scores_prompt = sequence->wants_prompt_logprobs(),
+                       .after = admission.first};
+  if (request.start_deadline_ms) {
+    spec.start_deadline = admission.arrival + std::chrono::milliseconds(*request.start_deadline_ms);
+  }
+  const StatusOr<SequenceId> added = scheduler_.Add(spec);
+  if (!added.ok()) {
+    GiveTenantBack(sequence->tenant);
+    return added.status();
+  }
+  if (choice == 0) admission.first = *added;
+  sequence->id = *added;
+  const auto place = static_cast<size_t>(added->v);
+  if (sequences_.size() <= place) sequences_.resize(place + 1);
+  sequences_[place] = std::move(sequence);
+  return OkStatus();
+}
+
+void EngineCore::GiveTenantBack(int32_t tenant) {
+  const int32_t forgotten = tenants_.GiveBack(tenant);
+  if (forgotten >= 0) scheduler_.ForgetTenant(forgotten);
 }
 
 void EngineCore::Cancel(RequestId request) {
@@ -257,6 +273,7 @@ void EngineCore::FailExpired() {
   scheduler_.TakeExpired(backend_.clock->Now(), expired_);
   for (const SequenceId id : expired_) {
     Sequence& sequence = *sequences_[static_cast<size_t>(id.v)];
+    if (sequence.ended) continue;  // with its first choice
     Fail(sequence, DeadlineExceeded("request: did not start within its start_deadline_ms, ",
                                     *sequence.owner->request.start_deadline_ms));
   }
@@ -274,7 +291,12 @@ bool EngineCore::PlanNext() {
       return id.v < 0 ? nullptr : sequences_[static_cast<size_t>(id.v)]->run.get();
     };
     job.copy_runs.clear();
-    for (const PlannedCopy& copy : job.plan.copies) job.copy_runs.push_back(run_of(copy.sequence));
+    for (const PlannedCopy& copy : job.plan.copies) {
+      job.copy_runs.push_back(run_of(copy.sequence));
+      if (copy.kind != CopyKind::kNewState) continue;
+      Sequence& starts = *sequences_[static_cast<size_t>(copy.sequence.v)];
+      starts.keys.Reserve(starts.owner->num_prompt() + starts.owner->max_output + kMaxDrafts);
+    }
     job.row_runs.clear();
     for (const PlannedRows& rows : job.plan.rows) job.row_runs.push_back(run_of(rows.sequence));
   }
@@ -295,7 +317,15 @@ void EngineCore::TakeResults(StepJob& job) {
   for (size_t i = 0; i < job.plan.rows.size(); ++i) {
     TakeOutcome(job.plan.rows[i], job.outcomes[i]);
   }
-  scheduler_.Learn(job.plan, job.seconds);
+  for (const int32_t copy : job.failed_copies) {
+    const SequenceId id = job.plan.copies[static_cast<size_t>(copy)].sequence;
+    if (!sequences_[static_cast<size_t>(id.v)]->ended) scheduler_.Lose(id);
+  }
+  scheduler_.Learn(job.load, job.seconds);
+  KeepTimes(job);
+}
+
+void EngineCore::KeepTimes(const StepJob& job) {
   if (options_.num_step_times == 0) return;
   const StepTimes times = {.plan_s = job.plan_seconds,
                            .step_s = job.seconds,
@@ -360,6 +390,7 @@ void EngineCore::SendTokens(Sequence& sequence, RowsOutcome& outcome) {
     }
     tokens.ids.push_back(id);
     tokens.text += piece.text;
+    tokens.pieces.push_back(std::move(piece.text));
     if (static_cast<size_t>(i) < outcome.logprobs.size()) {
       tokens.logprobs.push_back(std::move(outcome.logprobs[static_cast<size_t>(i)]));
     }
@@ -393,6 +424,11 @@ void EngineCore::Fail(Sequence& sequence, const Status& status) {
   events_.push_back(FailureEvent{
       .request = sequence.owner->id, .choice = sequence.choice, .error = ToError(status)});
   Drop(sequence);
+  if (!sequence.wants_prompt_logprobs() || sequence.owner->ready_sent) return;
+  // Ready would have to give them before any choice goes on.
+  for (const auto& other : sequences_) {
+    if (other != nullptr && !other->ended && other->owner == sequence.owner) Fail(*other, status);
+  }
 }
 
 // Its memory is free at once; the object stays while a plan in flight names it.
@@ -406,6 +442,7 @@ void EngineCore::Drop(Sequence& sequence) {
 void EngineCore::DropForgotten() {
   std::erase_if(ending_, [this](SequenceId id) {
     if (scheduler_.Exists(id)) return false;
+    GiveTenantBack(sequences_[static_cast<size_t>(id.v)]->tenant);
     sequences_[static_cast<size_t>(id.v)].reset();
     return true;
   });

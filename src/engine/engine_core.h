@@ -1,15 +1,16 @@
 // engine/engine_core.h: the joint: one step = plan -> forward -> sample -> events.
 //
 // Small on purpose: who runs is schedule/scheduler's business, what a plan does to bytes
-// engine/step_executor's, the next token model/sampler's, text engine/text_output's. A request's
-// result depends on itself alone, so anything may share a step with anything.
+// engine/step_executor's, the next token model/sampler's, text engine/text_output's. What shares a
+// step, how a prompt is cut and who was preempted changes no result, so anything may share a step
+// with anything. In exact mode a result depends on the request alone; in bounded mode also on what
+// the cache had of its prompt when it started.
 // Asynchronous (the default): while a step runs on a thread of its own, this one makes the next
 // plan and turns the step before into events. Results are those of the synchronous mode.
 // Threads: the planning thread only.
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -22,13 +23,15 @@
 #include "engine/sequence.h"
 #include "engine/step_executor.h"
 #include "engine/step_runner.h"
+#include "engine/tenant_table.h"
 #include "schedule/scheduler.h"
 #include "tokens/tokenizer.h"
 
 namespace deepinfer {
 
-// Prompt log-probabilities need every row's logits; this bounds them in one step.
-inline constexpr int32_t kMaxLogitsRows = 256;
+// Log-probabilities that a prompt may give, (top n + 1) for each token: they are kept until Ready.
+inline constexpr int64_t kMaxPromptLogprobs = int64_t{1} << 22;
+inline constexpr int64_t kMaxStartDeadlineMs = int64_t{365} * 24 * 3600 * 1000;
 
 struct EngineCoreOptions {
   SchedulerOptions scheduler;
@@ -93,15 +96,24 @@ class EngineCore {
  private:
   Status CheckRequest(const Request& request) const;
   Status CheckLengths(const Request& request) const;
+  static Status CheckPromptLogprobs(const Request& request);
   int32_t MaxOutput(const Request& request) const;
   PageKey RootOf(const Request& request);
-  int32_t TenantOf(const std::string& name);
   StatusOr<std::unique_ptr<Sequence>> MakeSequence(const std::shared_ptr<AdmittedRequest>& owner,
                                                    int32_t choice, const PageKey& root) const;
+  struct Admission {
+    MonotonicTime arrival;
+    PageKey root;      // of the chains of its pages
+    SequenceId first;  // its first choice
+  };
+  Status AddChoice(const std::shared_ptr<AdmittedRequest>& owner, int32_t choice,
+                   Admission& admission);
+  void GiveTenantBack(int32_t tenant);
 
   void FailExpired();
   bool PlanNext();
   void TakeResults(StepJob& job);
+  void KeepTimes(const StepJob& job);
   void TakeOutcome(const PlannedRows& rows, RowsOutcome& outcome);
   void SendTokens(Sequence& sequence, RowsOutcome& outcome);
   void SendReady(Sequence& sequence);
@@ -116,7 +128,7 @@ class EngineCore {
   StepExecutor executor_;
   std::vector<std::unique_ptr<Sequence>> sequences_;  // by SequenceId; null: none
   std::vector<SequenceId> ending_;                    // ended, not forgotten yet
-  std::map<std::string, int32_t> tenants_;
+  TenantTable tenants_;
   PageKey cache_root_;
   int64_t next_id_ = 1;
   std::vector<Event> events_;  // for the next return of Step()

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "engine/testing/fake_engine.h"
+#include "engine/testing/scripted_drafter.h"
 #include "tokens/small_tokenizer_for_tests.h"
 
 namespace deepinfer {
@@ -143,6 +144,21 @@ TEST(EngineCore, PromptLogprobsBoundTheRowsOfAPass) {
   EXPECT_EQ(engine.pass_rows(), (std::vector<int32_t>{256, 256, 88}));
 }
 
+TEST(EngineCore, PromptLogprobsOfManyRequestsBoundTheLogitsOfAPassTogether) {
+  FakeOptions options;
+  SetLimits(options, {.max_model_len = 2000, .max_num_seqs = 8, .max_num_batched_tokens = 2048});
+  FakeEngine engine(options);
+  std::vector<RequestId> ids;
+  for (int32_t i = 0; i < 3; ++i) {
+    ids.push_back(
+        Submit(engine, {.prompt_ids = Prompt(600, i), .max_tokens = 0, .prompt_logprobs = 0}));
+  }
+  Answers answers = RunAll(engine.core());
+  for (const int32_t rows : engine.pass_rows()) EXPECT_LE(rows, 256);
+  EXPECT_EQ(engine.model().num_rows(), 1800);
+  for (const RequestId id : ids) EXPECT_EQ(answers.ready.at(id).prompt_logprobs.size(), 599u);
+}
+
 TEST(EngineCore, PromptLogprobsAreThoseOfTheSameTokensAsOutput) {
   FakeEngine engine({});
   const RequestId whole =
@@ -174,6 +190,23 @@ TEST(EngineCore, ReadyWithPromptLogprobsComesBeforeTheTokensOfEveryChoice) {
   Answers answers = RunAll(engine.core());
   EXPECT_TRUE(answers.order_faults.empty());
   EXPECT_EQ(answers.ready.at(id).prompt_logprobs.size(), 599u);
+}
+
+// Without them Ready cannot be sent, so no choice goes on.
+TEST(EngineCore, IfPromptLogprobsFailAllChoicesFail) {
+  FakeEngine engine({});
+  engine.model().SpoilToken(9);
+  std::vector<int32_t> prompt = Prompt(6);
+  prompt[3] = 9;
+  const RequestId id = Submit(
+      engine, {.prompt_ids = prompt, .max_tokens = 2, .num_choices = 3, .prompt_logprobs = 0});
+  Answers answers = RunAll(engine.core());
+  EXPECT_TRUE(answers.ready.empty());
+  for (int32_t choice = 0; choice < 3; ++choice) {
+    ASSERT_TRUE(answers.Of(id, choice).failure.has_value());
+    EXPECT_EQ(answers.Of(id, choice).failure->message, answers.Of(id).failure->message);
+  }
+  EXPECT_EQ(engine.core().stats().failures, 3);
 }
 
 TEST(EngineCore, case_R11_PromptAndOutputNeverPassMaxModelLen) {
@@ -250,10 +283,36 @@ TEST(EngineCore, RequestsThatAreWrongAreNamedAndChangeNothing) {
       "min_tokens: found 3, expected at most max_tokens, 2");
   EXPECT_EQ(SubmitError(engine, {.prompt_ids = {3}, .sampling = {.temperature = 101}}),
             "temperature: found 101, expected 0..100");
+  EXPECT_EQ(SubmitError(engine, {.prompt_ids = {3}, .start_deadline_ms = 9'300'000'000'000}),
+            "start_deadline_ms: found 9300000000000, expected 0..31536000000, a year");
+  EXPECT_EQ(
+      SubmitError(
+          engine,
+          {.prompt_ids = Prompt(250), .max_tokens = 0, .sampling = {}, .prompt_logprobs = 1001}),
+      "prompt_logprobs: found 1001, expected 0..1000");
   EXPECT_EQ(
       SubmitError(engine, {.prompt_ids = {3}, .stop = {"x"}}),
       "stop: the checkpoint has no tokenizer, so there is no text to stop at; use stop_token_ids");
   EXPECT_FALSE(engine.core().HasWork());
+}
+
+TEST(EngineCore, PromptLogprobsOfARequestAreBounded) {
+  FakeOptions options;
+  options.num_pages = 128;
+  options.scheduler.max_model_len = 8192;
+  FakeEngine engine(options);
+  EXPECT_EQ(
+      SubmitError(engine, {.prompt_ids = Prompt(4200), .max_tokens = 0, .prompt_logprobs = 999}),
+      "prompt_logprobs: 1000 for each of 4200 prompt tokens are 4200000, expected at most 4194304; "
+      "ask for fewer, or shorten the prompt");
+  Submit(engine, {.prompt_ids = Prompt(4194), .max_tokens = 0, .prompt_logprobs = 999});
+}
+
+TEST(EngineCore, ALargestDeadlineIsNoPastOne) {
+  FakeEngine engine({});
+  const RequestId id =
+      Submit(engine, {.prompt_ids = {3}, .max_tokens = 2, .start_deadline_ms = 31'536'000'000});
+  EXPECT_EQ(RunAll(engine.core()).Of(id).ids.size(), 2u);
 }
 
 // ---- memory
@@ -438,6 +497,37 @@ TEST_F(EngineCoreText, TextNeverEndsInHalfACharacter) {
   EXPECT_EQ(Run("a\xe2\x82", {.max_tokens = 3}).text, "a\xef\xbf\xbd");
 }
 
+// Drafts that are right give several tokens in a step, each with its own piece of the text.
+TEST_F(EngineCoreText, PiecesSayWhichTokenATextCameWith) {
+  testing::ScriptedDrafter drafter(2, kSmallVocabSize, [](const SequenceRun&) { return 2; });
+  const std::string text = "a\xe2\x82\xac!bc";
+  std::vector<int32_t> forced;
+  for (const char c : text) forced.push_back(kSmallByteId + static_cast<uint8_t>(c));
+  FakeOptions options;
+  options.vocab_size = kSmallVocabSize;
+  options.tokenizer = tokenizer_.get();
+  options.drafter = &drafter;
+  options.scheduler.num_drafts = 2;
+  FakeEngine engine(options);
+  Submit(engine, {.prompt_ids = {0, 70},
+                  .max_tokens = static_cast<int32_t>(forced.size()),
+                  .sampling = {.forced_token_ids = forced}});
+  std::vector<std::string> pieces;
+  size_t most = 0;
+  while (engine.core().HasWork()) {
+    for (const Event& event : engine.core().Step()) {
+      const auto* tokens = std::get_if<TokensEvent>(&event);
+      if (tokens == nullptr) continue;
+      ASSERT_EQ(tokens->pieces.size(), tokens->ids.size());
+      EXPECT_EQ(Join(tokens->pieces, ""), tokens->text);
+      pieces.insert(pieces.end(), tokens->pieces.begin(), tokens->pieces.end());
+      most = std::max(most, tokens->ids.size());
+    }
+  }
+  EXPECT_EQ(most, 3u);
+  EXPECT_EQ(pieces, (std::vector<std::string>{"a", "", "", "\xe2\x82\xac", "!", "b", "c"}));
+}
+
 // ---- rows that are no numbers
 
 TEST(EngineCore, case_R03_case_R09_ABadRowEndsItsOwnRequestOnly) {
@@ -465,6 +555,19 @@ TEST(EngineCore, case_R03_case_R09_ABadRowEndsItsOwnRequestOnly) {
             std::string::npos);
   ASSERT_TRUE(answers.Of(scored).failure.has_value());
   EXPECT_EQ(engine.pages().num_held(), 0);
+}
+
+TEST(EngineCore, StepsThatComputedNothingTeachNothing) {
+  FakeOptions options;
+  options.pass_time = std::chrono::milliseconds(1);
+  FakeEngine engine(options);
+  Submit(engine, {.prompt_ids = Prompt(5), .max_tokens = 3});
+  RunAll(engine.core());
+  EXPECT_EQ(engine.scheduler().cost_model().num_steps(), 3);
+  engine.model().FailNextPass();
+  Submit(engine, {.prompt_ids = Prompt(5, 1), .max_tokens = 3});
+  RunAll(engine.core());
+  EXPECT_EQ(engine.scheduler().cost_model().num_steps(), 3);
 }
 
 // A pass that cannot be computed takes the choices in it along; those that waited are served.

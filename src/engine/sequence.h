@@ -34,6 +34,7 @@ struct AdmittedRequest {
 struct Sequence {
   std::shared_ptr<AdmittedRequest> owner;
   int32_t choice = 0;
+  int32_t tenant = 0;  // number of owner->request.tenant
   SequenceId id;
   PageKeyChain keys;                 // of all known tokens
   std::unique_ptr<SequenceRun> run;  // the executing thread's
@@ -42,7 +43,7 @@ struct Sequence {
   int32_t num_output = 0;                         // tokens sent
   bool ended = false;                             // its last event was sent
 
-  // Only the first choice computes them; the others have the same prompt.
+  // Only the first choice gives them; the others have the same prompt.
   bool wants_prompt_logprobs() const {
     return choice == 0 && owner->request.prompt_logprobs.has_value();
   }

@@ -27,12 +27,14 @@ struct SequenceRun {
         max_output(max_output_tokens),
         end_ids(std::move(ends)),
         sampling(std::move(sampling_state)),
-        num_tokens(num_prompt) {
-    tokens.resize(prompt.size() + static_cast<size_t>(max_output) + kMaxDrafts);
+        num_tokens(num_prompt) {}
+
+  // Room for output and drafts, when it starts: what waits holds memory for its prompt only.
+  void TakeOutputMemory() {
+    tokens.resize(static_cast<size_t>(num_prompt) + static_cast<size_t>(max_output) + kMaxDrafts);
   }
 
-  // Prompt, output, then the drafts being verified. Never grows, so that it may be read while it is
-  // written further on.
+  // Prompt, output, then the drafts being verified.
   std::vector<int32_t> tokens;
   const int32_t num_prompt;
   const int32_t max_output;                // 0: the prompt is only computed
@@ -46,6 +48,7 @@ struct SequenceRun {
   int32_t num_drafts = 0;    // tokens[num_tokens ... num_tokens + num_drafts) are guesses
   bool ended = false;        // by EOS, a stop id, length or a failure: no more rows
   Status failure;            // why
+  bool lost = false;         // a load for it was damaged: no rows until it starts anew
   std::optional<SequenceKv> kv;
   int32_t state = -1;
 

@@ -82,7 +82,7 @@ class Steps {
                                .num_computed = outcome.num_computed,
                                .num_tokens = outcome.num_tokens});
     }
-    scheduler_.Learn(job_.plan, job_.seconds);
+    scheduler_.Learn(job_.load, job_.seconds);
     if (counter.count() > 0) counter.PrintFirst();
     return counter.count();
   }

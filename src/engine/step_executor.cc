@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "base/log.h"
 #include "model/logprobs.h"
 
 namespace deepinfer {
@@ -12,6 +13,7 @@ void StepExecutor::Run(StepJob& job) {
   // Outcomes keep their memory from step to step.
   if (job.outcomes.size() < job.plan.rows.size()) job.outcomes.resize(job.plan.rows.size());
   job.failed_copies.clear();
+  job.load = {};
   RunCopies(job);
   MakeBatch(job);
   StatusOr<std::span<const float>> logits = std::span<const float>();
@@ -20,7 +22,9 @@ void StepExecutor::Run(StepJob& job) {
     const auto at = static_cast<size_t>(batch_rows_[i]);
     SequenceRun& run = *job.row_runs[at];
     if (logits.ok()) {
-      Advance(job.plan.rows[at], batch_.segments[i], run, job.outcomes[at], *logits);
+      const ForwardSegment& segment = batch_.segments[i];
+      job.load.Add(segment.end - segment.begin, segment.begin);
+      Advance(job.plan.rows[at], segment, run, job.outcomes[at], *logits);
     } else {
       Fail(run, job.outcomes[at], logits.status());
     }
@@ -38,8 +42,8 @@ void StepExecutor::RunCopies(StepJob& job) {
     if (status.ok()) continue;
     job.failed_copies.push_back(static_cast<int32_t>(i));
     CHECK(run != nullptr);
-    run->ended = true;
-    run->failure = status;
+    run->lost = true;
+    LogWarning(MessageOf(status));
   }
 }
 
@@ -67,6 +71,8 @@ Status StepExecutor::RunCopy(const StepPlan& plan, const PlannedCopy& copy, Sequ
       break;
     case CopyKind::kNewState:
       memory.ClearState(copy.to);
+      run->TakeOutputMemory();
+      run->lost = false;
       set_pages();
       break;
     case CopyKind::kLoadState:
@@ -89,7 +95,7 @@ void StepExecutor::MakeBatch(StepJob& job) {
     SequenceRun& run = *job.row_runs[i];
     RowsOutcome& outcome = job.outcomes[i];
     outcome.status = run.failure;
-    outcome.dropped = run.ended || run.stop.load(std::memory_order_relaxed);
+    outcome.dropped = run.ended || run.lost || run.stop.load(std::memory_order_relaxed);
     outcome.snapshot_taken = false;
     outcome.num_new = outcome.num_drafts = 0;
     outcome.num_computed = run.num_computed;

@@ -23,7 +23,8 @@
 namespace deepinfer {
 
 // Runs the pass and returns logits [rows that asked, V]; see Model::Forward. A failure ends the
-// sequences that had rows in the pass, and nothing else.
+// sequences that had rows in the pass, and nothing else. The pass is not tried again: its layers
+// may have overwritten window rows that a second try would read.
 using ForwardFn = std::function<StatusOr<std::span<const float>>(const ForwardBatch&)>;
 
 // Guesses what comes next. Called after a sequence's newest token was sampled; writes up to `most`

@@ -7,6 +7,7 @@
 #include "base/status.h"
 #include "deepinfer/sampling.h"
 #include "engine/sequence_run.h"
+#include "schedule/cost_model.h"
 #include "schedule/step_plan.h"
 
 namespace deepinfer {
@@ -14,7 +15,7 @@ namespace deepinfer {
 // What became of one PlannedRows.
 struct RowsOutcome {
   Status status;         // not ok: the sequence's last outcome
-  bool dropped = false;  // it had ended before; no rows ran
+  bool dropped = false;  // it had ended before, or a load for it was damaged; no rows ran
   bool snapshot_taken = false;
   int32_t num_computed = 0;  // positions whose KV is present
   int32_t num_tokens = 0;    // known tokens
@@ -33,6 +34,7 @@ struct StepJob {
 
   std::vector<RowsOutcome> outcomes;   // one a PlannedRows
   std::vector<int32_t> failed_copies;  // indices of plan.copies whose source was damaged
+  StepLoad load;                       // of the rows that ran
   double seconds = 0;                  // copies, pass and sampling
   double plan_seconds = 0;             // set by the planning thread
 };

@@ -21,8 +21,9 @@ Status CheckSchedulerOptions(const SchedulerOptions& options) {
     return InvalidArgument("max_num_batched_tokens: found ", options.max_num_batched_tokens,
                            ", expected at least max_num_seqs, ", options.max_num_seqs);
   }
-  if (options.max_waiting < 1) {
-    return InvalidArgument("max_waiting: found ", options.max_waiting, ", expected at least 1");
+  if (options.max_waiting < 1 || options.max_waiting > kMaxWaiting) {
+    return InvalidArgument("max_waiting: found ", options.max_waiting, ", expected 1..",
+                           kMaxWaiting);
   }
   const int32_t drafts = options.shape.verify_width - 1;
   if (options.num_drafts < 0 || options.num_drafts > drafts) {
@@ -72,6 +73,11 @@ StatusOr<SequenceId> Scheduler::Add(const SequenceSpec& spec) {
                              " KV pages, the cache has ", pages_.num_pages(),
                              "; lower max_tokens or raise kv_cache_bytes");
   }
+  if (queue_room() == 0) {
+    return ResourceExhausted("waiting queue holds ", queue_.size() + num_blocked_,
+                             " sequences, its limit is ", queue_.capacity(),
+                             "; retry later or raise max_waiting");
+  }
   if (free_entries_.empty()) {
     free_entries_.push_back(static_cast<int32_t>(entries_.size()));
     entries_.push_back(std::make_unique<Entry>());
@@ -80,7 +86,9 @@ StatusOr<SequenceId> Scheduler::Add(const SequenceSpec& spec) {
   }
   Entry& entry = *entries_[static_cast<size_t>(free_entries_.back())];
   const bool blocked = spec.after.v >= 0 && Exists(spec.after) && !At(spec.after).prompt_done;
-  if (!blocked) {
+  if (blocked) {
+    ++num_blocked_;
+  } else {
     DI_RETURN_IF_ERROR(queue_.Push({.id = entry.id,
                                     .tenant = spec.tenant,
                                     .priority = spec.priority,
@@ -89,16 +97,11 @@ StatusOr<SequenceId> Scheduler::Add(const SequenceSpec& spec) {
                                     .cost = spec.num_prompt}));
   }
   free_entries_.pop_back();
-  const int32_t id = entry.id;
-  entry = Entry{.id = id};
   entry.spec = spec;
   entry.state = blocked ? State::kBlocked : State::kWaiting;
   entry.prefill_end = spec.num_prompt;
   entry.num_tokens = spec.num_prompt;
-  entry.pages.reserve(static_cast<size_t>(PagesFor(max_rows)));
-  entry.saved_pages.reserve(entry.pages.capacity());
-  entry.saved_is_keyed.reserve(entry.pages.capacity());
-  return SequenceId{id};
+  return SequenceId{entry.id};
 }
 
 bool Scheduler::Exists(SequenceId sequence) const {
@@ -113,6 +116,11 @@ bool Scheduler::HasWork() const {
 
 void Scheduler::TakeExpired(MonotonicTime now, std::vector<SequenceId>& expired) {
   queue_.TakeExpired(now, [&](int64_t id) { expired.push_back({static_cast<int32_t>(id)}); });
+  for (const std::vector<Entry*>* const started : {&running_, &preempted_}) {
+    for (const Entry* entry : *started) {
+      if (entry->deadline() <= now) expired.push_back({entry->id});
+    }
+  }
 }
 
 void Scheduler::RequestPreemption(SequenceId sequence) { At(sequence).preempt_requested = true; }
@@ -146,8 +154,10 @@ void Scheduler::Commit(const PlannedRows& rows, const RowsResult& result) {
   if (counts) {
     entry.num_computed = result.num_computed;
     entry.num_tokens = result.num_tokens;
-    PublishPages(entry);
+    // What was loaded since is found only once a step has shown that the loads went well.
+    if (entry.in_flight_before == 0) PublishPages(entry);
   }
+  entry.in_flight_before = std::max(0, entry.in_flight_before - 1);
   if (rows.snapshot_slot >= 0) {
     if (counts && result.snapshot_taken) {
       TakeSnapshot(entry, rows);
@@ -190,6 +200,8 @@ void Scheduler::Unblock(SequenceId first) {
   for (const auto& other : entries_) {
     if (other->state != State::kBlocked || !(other->spec.after == first)) continue;
     other->state = State::kWaiting;
+    --num_blocked_;
+    if (At(first).has_started) other->spec.start_deadline = kNoDeadline;  // so has the request
     queue_.Requeue({.id = other->id,
                     .tenant = other->spec.tenant,
                     .priority = other->spec.priority,
@@ -220,11 +232,17 @@ void Scheduler::Distrust(SequenceId sequence) {
   }
 }
 
-void Scheduler::Learn(const StepPlan& plan, double seconds) {
-  if (plan.rows.empty() || seconds <= 0) return;
-  StepLoad load;
-  for (const PlannedRows& rows : plan.rows) load.Add(rows.num_rows(), rows.begin);
-  cost_model_.Add(load, seconds);
+void Scheduler::Lose(SequenceId sequence) {
+  Entry& entry = At(sequence);
+  if (entry.state != State::kRunning && entry.state != State::kPreempted) return;
+  if (!entry.prompt_done) stats_.cached_tokens -= entry.replay.num_cached;
+  entry.replay = {};
+  WaitAnew(entry);
+  ++stats_.lost;
+}
+
+void Scheduler::Learn(const StepLoad& load, double seconds) {
+  if (load.rows > 0 && seconds > 0) cost_model_.Add(load, seconds);
 }
 
 // ---- going
@@ -233,6 +251,7 @@ void Scheduler::Finish(SequenceId sequence) {
   Entry& entry = At(sequence);
   if (entry.state == State::kFree || entry.state == State::kEnded) return;
   if (entry.state == State::kWaiting) queue_.Remove(entry.id);
+  num_blocked_ -= entry.state == State::kBlocked;
   ReleaseMemory(entry);
   std::erase(running_, &entry);
   std::erase(preempted_, &entry);
@@ -243,7 +262,7 @@ void Scheduler::Finish(SequenceId sequence) {
 
 void Scheduler::Free(Entry& entry) {
   CHECK(entry.pages.empty() && entry.saved_pages.empty() && entry.state_slot < 0 && entry.save < 0);
-  entry.state = State::kFree;
+  entry = Entry{.id = entry.id};  // and its memory
   free_entries_.push_back(entry.id);
 }
 
@@ -265,7 +284,7 @@ void Scheduler::CheckInvariants() const {
   host_.CheckInvariants();
   snapshots_.CheckInvariants();
   std::vector<int32_t> holders(static_cast<size_t>(pages_.num_pages()), 0);
-  int32_t states = 0, saves = 0, in_flight = 0;
+  int32_t states = 0, saves = 0, in_flight = 0, blocked = 0;
   for (const auto& entry : entries_) {
     CHECK_EQ(entry->state == State::kRunning, entry->state_slot >= 0);
     CHECK_GE(entry->in_flight, 0);
@@ -275,6 +294,7 @@ void Scheduler::CheckInvariants() const {
     if (entry->state != State::kPreempted) CHECK(entry->saved_pages.empty());
     states += entry->state_slot >= 0;
     saves += entry->save >= 0;
+    blocked += entry->state == State::kBlocked;
     in_flight += entry->in_flight;
     for (const int32_t page : entry->pages) ++holders[static_cast<size_t>(page)];
   }
@@ -283,6 +303,7 @@ void Scheduler::CheckInvariants() const {
   CHECK_EQ(num_held, int64_t{pages_.num_held()});
   CHECK_EQ(states, states_.size() - states_.num_free());
   CHECK_EQ(saves, saves_.size() - saves_.num_free());
+  CHECK_EQ(blocked, num_blocked_);
   if (in_flight == 0) CHECK_EQ(snapshots_.num_writing(), 0);
   if (running_.empty() && preempted_.empty()) {
     CHECK_EQ(pages_.num_held(), 0);

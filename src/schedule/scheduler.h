@@ -9,8 +9,10 @@
 //   ended     Finish() was called; remembered until no plan in flight names it
 //
 // A plan holds every decode row first, then what was preempted, then new sequences, then prefill
-// chunks: the oldest first, as many rows as the token budget and the time of a step allow. A
-// sequence that cannot run yet holds up no other (cases R05, R06).
+// chunks: as many rows as the token budget and the time of a step allow; the higher priority first,
+// plus 1 for every 10 s without rows, then who got none for longest. A sequence that never started
+// and lacks room lets others start (cases R05, R06). Who was preempted has its claim already: they
+// come back in order of admission, none overtakes another, and meanwhile nothing new starts.
 //
 // Plans may be made ahead: what a step in flight will give is then known within bounds (a decode
 // step gives at least one token, at most its rows), and pages and snapshots are planned for both.
@@ -21,6 +23,7 @@
 // largest size (they are reserved at construction and in Add).
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -43,7 +46,7 @@ struct SchedulerOptions {
   int32_t max_num_seqs = 64;              // running and preempted sequences
   int32_t max_num_batched_tokens = 2048;  // rows of a step
   int32_t max_model_len = 4096;           // prompt + output of a sequence
-  int32_t max_waiting = 4096;             // sequences in the queue
+  int32_t max_waiting = 4096;             // sequences that have not started, at most kMaxWaiting
   int32_t num_drafts = 0;                 // verified beside the newest token of a decode row set
   ReplayMode replay = ReplayMode::kBounded;
   ReplayShape shape;
@@ -51,9 +54,12 @@ struct SchedulerOptions {
   // Step time aimed at while others decode, by the total context of the sequence whose prefill
   // leads: < 16K, < 64K, < 256K, more. Source: serving.md 4.2.
   double target_step_s[4] = {0.100, 0.250, 0.500, 0.800};
-  int32_t max_page_saves = 64;  // pages copied to the host tier in a step
+  int32_t max_page_saves = 64;    // pages copied to the host tier in a step
+  int32_t max_scored_rows = 256;  // rows of a step of prompts that are scored: each gives V logits
 };
-// Errors: kInvalidArgument naming the option, what was found and the least value that works.
+// The queue's memory is taken at start.
+inline constexpr int32_t kMaxWaiting = 65'536;
+// Errors: kInvalidArgument naming the option, what was found and the nearest value that works.
 Status CheckSchedulerOptions(const SchedulerOptions& options);
 
 struct CacheSizes {
@@ -76,8 +82,8 @@ struct SequenceSpec {
   const PageKeyChain* keys = nullptr;
   // Every row runs every layer and nothing is taken from the cache: prompt log-probabilities.
   bool whole_prompt = false;
-  int32_t max_chunk = 0;  // most prefill rows in a step; 0: no limit of its own
-  SequenceId after;       // waits until this one has computed its prompt or ended; -1: none
+  bool scores_prompt = false;  // every prompt row gives logits; needs whole_prompt
+  SequenceId after;            // waits until this one has computed its prompt or ended; -1: none
 };
 
 // Counters since the start, and gauges (num_x of now).
@@ -89,6 +95,7 @@ struct SchedulerStats {
   int64_t hits_with_slot = 0, hits_replayed = 0;
   int64_t preempted = 0, resumed = 0, preempt_recomputed = 0;
   int64_t pages_saved = 0, pages_loaded = 0;
+  int64_t lost = 0;  // sequences that met a damaged copy and were computed again
   int64_t snapshots_taken = 0;
   int32_t num_waiting = 0, num_running = 0, num_preempted = 0;
 };
@@ -107,8 +114,8 @@ class Scheduler {
   Scheduler(const SchedulerOptions& options, const CacheSizes& sizes);
   ~Scheduler();
 
-  // Errors: kResourceExhausted if the queue is full, or the pages of the whole sequence would not
-  // fit an empty cache.
+  // Errors: kResourceExhausted if max_waiting sequences wait or are blocked, or the pages of the
+  // whole sequence would not fit an empty cache.
   StatusOr<SequenceId> Add(const SequenceSpec& spec);
   // Takes everything away from a sequence, in any state. Idempotent.
   void Finish(SequenceId sequence);
@@ -123,18 +130,28 @@ class Scheduler {
   // The results of a plan, one a PlannedRows, in plan order; `new_tokens` are already in the keys.
   void Commit(const PlannedRows& rows, const RowsResult& result);
   // A copy of a plan failed: what `copy` loaded is damaged and is found no more. The owner calls
-  // Finish for its sequence.
+  // Lose for its sequence once the plan's results are in.
   void Forget(const PlannedCopy& copy);
+  // What was loaded for this sequence is damaged: it waits again and computes everything anew, as a
+  // miss. Its rows in plans in flight have to be dropped, that is to be committed as not ok. Not of
+  // a running or preempted sequence: nothing happens.
+  void Lose(SequenceId sequence);
   // What this sequence computed is wrong (its logits were no numbers): nobody finds its pages and
   // snapshots any more. The owner calls Finish next.
   void Distrust(SequenceId sequence);
-  // How long a step took, for the cost model.
-  void Learn(const StepPlan& plan, double seconds);
+  // How long the rows that a step really ran took, for the cost model. No rows: nothing is learnt.
+  void Learn(const StepLoad& load, double seconds);
 
-  // Sequences whose start_deadline passed while they waited; the owner calls Finish for each.
+  // Sequences whose start_deadline passed before a row of them was planned; the owner calls Finish
+  // for each.
   void TakeExpired(MonotonicTime now, std::vector<SequenceId>& expired);
 
-  int32_t queue_room() const { return queue_.capacity() - queue_.size(); }
+  // How many more Add() will take; 0 also while more wait again than that.
+  int32_t queue_room() const {
+    return std::max(0, queue_.capacity() - queue_.size() - num_blocked_);
+  }
+  // Nobody of this tenant is known any more; its number may be given to another.
+  void ForgetTenant(int32_t tenant) { queue_.ForgetTenant(tenant); }
   bool HasWork() const;  // anything waiting, running or preempted
   // Prompt tokens found in the cache when it started.
   int32_t num_cached(SequenceId sequence) const;
@@ -145,7 +162,8 @@ class Scheduler {
   const SnapshotTable& snapshots() const { return snapshots_; }
   int32_t num_free_states() const { return states_.num_free(); }
   int32_t num_free_saves() const { return saves_.num_free(); }
-  // Preempts a running sequence at the next plan. For `verify` and tests.
+  // Preempts a running sequence at the next plan; without room in host memory it is computed again,
+  // unless a plan in flight has rows of it. For `verify` and tests.
   void RequestPreemption(SequenceId sequence);
   // Forgets every cached page and snapshot; host copies too.
   void ClearCache();
@@ -166,6 +184,7 @@ class Scheduler {
   void PlanPageSaves();
   void PlanPreemptions();
   void PlanDecodeRows();
+  int32_t RowsKeptFromDrafts() const;
   bool PlanResumes();
   void PlanStarts(MonotonicTime now);
   void PlanPrefillRows();
@@ -191,6 +210,7 @@ class Scheduler {
   Entry* NextVictim(const Entry& entry, const Entry* after) const;
   bool Preempt(Entry& entry);
   void PreemptByRecompute(Entry& entry);
+  void WaitAnew(Entry& entry);
   void PublishPages(Entry& entry);
   void ReleaseDevice(Entry& entry);
   void ReleaseMemory(Entry& entry);
@@ -204,6 +224,7 @@ class Scheduler {
   CostModel cost_model_;
   SchedulerStats stats_;
   int64_t next_order_ = 0;
+  int32_t num_blocked_ = 0;
   std::vector<std::unique_ptr<Entry>> entries_;
   std::vector<int32_t> free_entries_;
   std::vector<Entry*> running_;    // in order of admission
@@ -216,6 +237,8 @@ class Scheduler {
 
   // Of the plan that is being made.
   StepPlan* plan_ = nullptr;
+  MonotonicTime now_;
+  int32_t num_scored_rows_ = 0;
   int64_t num_plans_ = 0;
   StepLoad load_;
   std::vector<Entry*> batch_;  // the sequences looked at

@@ -145,7 +145,7 @@ TEST(PrefixHit, PromptLogprobsTakeNothingFromTheCache) {
   SchedulerDriver driver(Options(), Sizes());
   DriverRequest scored = Request(MakePrompt(1, 1000));
   scored.whole_prompt = true;
-  scored.max_chunk = 256;
+  scored.scores_prompt = true;
   driver.Add(Request(MakePrompt(1, 1000)));
   driver.Run();
   const int second = driver.Add(scored);
@@ -308,6 +308,47 @@ TEST(HostTierPlan, APageThatIsLoadedOftenStaysLongerThanOneThatIsNot) {
   EXPECT_EQ(run(1), 640);  // used again
   run(3);                  // takes the place of 2
   EXPECT_EQ(run(1), 640);
+}
+
+// Damaged pages of the host and damaged snapshots count as a miss.
+TEST(HostTierPlan, ADamagedLoadIsComputedInstead) {
+  for (const bool ahead : {false, true}) {
+    CacheSizes sizes = Sizes();
+    sizes.num_pages = 40;
+    sizes.num_host_pages = 80;
+    SchedulerDriver driver(Options(), sizes);
+    driver.Add(Request(MakePrompt(1, 1000), 2));
+    driver.Run();
+    driver.Step();
+    driver.Add(Request(MakePrompt(2, 2500)));  // takes the whole device
+    driver.Run();
+    const int again = driver.Add(Request(MakePrompt(1, 1000), 70));
+    driver.At(again).loses_load = true;
+    const int other = driver.Add(Request(MakePrompt(3, 100), 30));
+    while (ahead ? driver.StepAhead() : driver.Step()) driver.scheduler().CheckInvariants();
+    EXPECT_EQ(driver.At(again).end, DriverEnd::kDone);
+    EXPECT_EQ(driver.At(again).num_output(), 70);
+    EXPECT_EQ(driver.At(again).num_cached, 0);
+    EXPECT_EQ(driver.At(other).end, DriverEnd::kDone);
+    EXPECT_EQ(driver.scheduler().stats().lost, 1);
+    EXPECT_EQ(driver.scheduler().stats().cached_tokens, 0);
+    driver.CheckNothingHeld();
+  }
+}
+
+TEST(HostTierPlan, APreemptedSequenceWhosePageIsDamagedIsComputedAgain) {
+  CacheSizes sizes = Sizes();
+  sizes.num_host_pages = 40;
+  SchedulerDriver driver(Options(), sizes);
+  const int a = driver.Add(Request(MakePrompt(1, 300), 40));
+  for (int step = 0; step < 10; ++step) driver.Step();
+  driver.Preempt(a);
+  driver.At(a).loses_load = true;
+  driver.Run();
+  EXPECT_EQ(driver.At(a).end, DriverEnd::kDone);
+  EXPECT_EQ(driver.At(a).num_output(), 40);
+  EXPECT_EQ(driver.scheduler().stats().lost, 1);
+  driver.CheckNothingHeld();
 }
 
 // ---- what may not be found

@@ -20,14 +20,14 @@ struct Scheduler::Entry {
   int64_t order = 0;        // of admission; kept through preemption
   int64_t last_chunk = 0;   // plan that last held a prefill chunk of it
   int64_t planned_in = -1;  // plan that holds rows of it
+  MonotonicTime rows_at;    // when rows of it were planned last, or it started
   int32_t state_slot = -1;
-  int32_t save = -1;                    // while preempted
-  std::vector<int32_t> pages;           // while running
-  std::vector<int32_t> saved_pages;     // host pages, pinned; while preempted
-  std::vector<uint8_t> saved_is_keyed;  // one a saved page
-  int32_t prefill_end = 0;  // tokens that prefill computes: the prompt, or what was lost
-  int32_t next_row = 0;     // next of them to plan
-  bool recompute = false;   // waiting again after its pages were lost
+  int32_t save = -1;                 // while preempted
+  std::vector<int32_t> pages;        // while running
+  std::vector<int32_t> saved_pages;  // host pages, pinned; while preempted
+  int32_t prefill_end = 0;           // tokens that prefill computes: the prompt, or what was lost
+  int32_t next_row = 0;              // next of them to plan
+  bool recompute = false;            // waiting again after its pages were lost
 
   // Known from results.
   int32_t num_computed = 0;
@@ -36,17 +36,20 @@ struct Scheduler::Entry {
 
   // In plans whose results did not come yet.
   int32_t in_flight = 0;                         // of them with rows of it
+  int32_t in_flight_before = 0;                  // of them made before it resumed
   int32_t copies_in_flight = 0;                  // copies for it
   int32_t in_flight_min = 0, in_flight_max = 0;  // tokens they give
 
   int32_t output_slot = -1;  // the newest snapshot of its output, while output_key finds it
   PageKey output_key = {};
   bool preempt_requested = false;
+  bool has_started = false;  // a row of it was planned
   bool prompt_done = false;
 
   // A plan in flight names it.
   bool is_named() const { return in_flight + copies_in_flight > 0; }
   bool prefilling() const { return next_row < prefill_end; }
+  MonotonicTime deadline() const { return has_started ? kNoDeadline : spec.start_deadline; }
   int32_t tokens_min() const { return num_tokens + in_flight_min; }
   int32_t tokens_max() const { return num_tokens + in_flight_max; }
   // Positions that will ever be computed: the last output token is not fed back.

@@ -104,11 +104,12 @@ bool Scheduler::Start(Entry& entry) {
     }
     return false;
   }
-  entry.num_published = num_hit;
-  for (int32_t i = 0; i < num_hit; ++i) {
-    if (entry.pages[static_cast<size_t>(i)] >= 0) continue;
-    entry.num_published = std::min(entry.num_published, i);
-    LoadHostPage(entry, i, host_.Find(keys[static_cast<size_t>(i)]));
+  scratch_pages_.clear();
+  CHECK(pages_.Acquire(num_hit - static_cast<int32_t>(num_held), scratch_pages_));
+  for (int32_t& page : entry.pages) {
+    if (page >= 0) continue;
+    page = scratch_pages_.back();
+    scratch_pages_.pop_back();
   }
   BeginRunning(entry, hit.plan);
   AddCopy({.kind = CopyKind::kNewState, .sequence = {entry.id}, .to = entry.state_slot}, &entry);
@@ -123,12 +124,23 @@ bool Scheduler::Start(Entry& entry) {
     snapshots_.Pin(hit.slot);  // counts as use
     snapshots_.Unpin(hit.slot);
   }
+  entry.num_published = num_hit;
+  for (int32_t i = 0; i < num_hit; ++i) {
+    const PageKey& key = keys[static_cast<size_t>(i)];
+    if (pages_.Find(key) == entry.pages[static_cast<size_t>(i)]) continue;
+    entry.num_published = std::min(entry.num_published, i);
+    LoadHostPage(entry, i, host_.Find(key));
+  }
   return true;
 }
 
 void Scheduler::BeginRunning(Entry& entry, const ReplayPlan& replay) {
+  // Only now: what waits shall not hold memory for its output.
+  entry.pages.reserve(static_cast<size_t>(PagesFor(entry.max_rows())));
+  entry.saved_pages.reserve(entry.pages.capacity());
   entry.state_slot = states_.Take();
   entry.state = State::kRunning;
+  entry.rows_at = now_;
   entry.next_row = replay.begin;
   entry.num_computed = replay.begin;
   entry.replay = replay;
@@ -149,14 +161,11 @@ void Scheduler::BeginRunning(Entry& entry, const ReplayPlan& replay) {
 // Page `i` of the sequence comes from host memory.
 void Scheduler::LoadHostPage(Entry& entry, int32_t i, int32_t host_page) {
   CHECK_GE(host_page, 0);
-  scratch_pages_.clear();
-  CHECK(pages_.Acquire(1, scratch_pages_));
-  entry.pages[static_cast<size_t>(i)] = scratch_pages_[0];
   host_.Touch(host_page);
   AddCopy({.kind = CopyKind::kLoadPage,
            .sequence = {entry.id},
            .from = host_page,
-           .to = scratch_pages_[0]},
+           .to = entry.pages[static_cast<size_t>(i)]},
           nullptr);
   ++stats_.pages_loaded;
 }
@@ -254,11 +263,19 @@ bool Scheduler::Preempt(Entry& entry) {
   return true;
 }
 
-// The last resort: nothing is saved; it waits again and computes everything anew, as a miss.
+// The last resort: nothing is saved.
 void Scheduler::PreemptByRecompute(Entry& entry) {
   CHECK_EQ(entry.in_flight, 0);
-  ReleaseDevice(entry);
+  WaitAnew(entry);
+  ++stats_.preempted;
+  ++stats_.preempt_recomputed;
+}
+
+// A sequence that started waits again and computes everything anew, as a miss.
+void Scheduler::WaitAnew(Entry& entry) {
+  ReleaseMemory(entry);
   std::erase(running_, &entry);
+  std::erase(preempted_, &entry);
   entry.state = State::kWaiting;
   entry.recompute = true;
   entry.prefill_end = entry.num_tokens;
@@ -266,9 +283,8 @@ void Scheduler::PreemptByRecompute(Entry& entry) {
   queue_.Requeue({.id = entry.id,
                   .tenant = entry.spec.tenant,
                   .priority = entry.spec.priority,
-                  .arrival = entry.spec.arrival});
-  ++stats_.preempted;
-  ++stats_.preempt_recomputed;
+                  .arrival = entry.spec.arrival,
+                  .deadline = entry.deadline()});
 }
 
 bool Scheduler::Resume(Entry& entry) {
@@ -290,7 +306,8 @@ bool Scheduler::Resume(Entry& entry) {
     ++stats_.pages_loaded;
   }
   entry.saved_pages.clear();
-  entry.num_published = 0;  // offered again once a step has shown that the loads went well
+  entry.num_published = 0;  // offered again
+  entry.in_flight_before = entry.in_flight;
   entry.state_slot = states_.Take();
   AddCopy({.kind = CopyKind::kLoadState,
            .sequence = {entry.id},

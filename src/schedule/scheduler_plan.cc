@@ -13,6 +13,8 @@ bool Scheduler::Plan(MonotonicTime now, int32_t num_in_flight, StepPlan& plan) {
   plan.Clear();
   plan.number = ++num_plans_;
   plan_ = &plan;
+  now_ = now;
+  num_scored_rows_ = 0;
   load_ = {};
   PlanPageSaves();
   PlanPreemptions();
@@ -47,12 +49,30 @@ void Scheduler::PlanPageSaves() {
 void Scheduler::PlanPreemptions() {
   for (size_t i = 0; i < running_.size();) {
     Entry& entry = *running_[i];
-    if (std::exchange(entry.preempt_requested, false) && Preempt(entry)) continue;
+    if (std::exchange(entry.preempt_requested, false)) {
+      if (Preempt(entry)) continue;
+      if (entry.in_flight == 0) {
+        PreemptByRecompute(entry);
+        continue;
+      }
+    }
     ++i;
   }
 }
 
 // ---- decode
+
+// Drafts displace neither a replay nor the least chunk of a prompt: else they could take every row
+// of every step.
+int32_t Scheduler::RowsKeptFromDrafts() const {
+  const bool replays = options_.prefix_cache && options_.replay != ReplayMode::kExact;
+  const int32_t kept = replays ? options_.shape.keep : 0;
+  const bool may_start = !queue_.empty() && std::ssize(running_) < options_.max_num_seqs;
+  const bool prefills =
+      may_start || !preempted_.empty() ||
+      std::any_of(running_.begin(), running_.end(), [](const Entry* e) { return e->prefilling(); });
+  return prefills ? std::max(kept, ChunkLimits{}.min_tokens) : kept;
+}
 
 void Scheduler::PlanDecodeRows() {
   batch_.clear();
@@ -63,8 +83,7 @@ void Scheduler::PlanDecodeRows() {
   std::sort(batch_.begin(), batch_.end(), [](const Entry* a, const Entry* b) {
     return std::tuple(-a->spec.priority, a->order) < std::tuple(-b->spec.priority, b->order);
   });
-  const bool replays = options_.prefix_cache && options_.replay != ReplayMode::kExact;
-  const int32_t kept_free = replays ? options_.shape.keep : 0;  // drafts do not displace a replay
+  const int32_t kept_free = RowsKeptFromDrafts();
   auto left = static_cast<int32_t>(std::ssize(batch_));
   for (Entry* entry : batch_) {
     --left;
@@ -122,18 +141,22 @@ void Scheduler::PlanPrefillRows() {
   for (Entry* entry : running_) {
     if (entry->prefilling() && entry->planned_in != plan_->number) batch_.push_back(entry);
   }
-  // Higher priority first, then who has waited longest for a chunk: a short prompt does not stand
-  // behind all chunks of a long one.
-  std::sort(batch_.begin(), batch_.end(), [](const Entry* a, const Entry* b) {
-    return std::tuple(-a->spec.priority, a->last_chunk, a->order) <
-           std::tuple(-b->spec.priority, b->last_chunk, b->order);
+  // Higher priority first, which ages as in the queue; then who has waited longest for a chunk: a
+  // short prompt does not stand behind all chunks of a long one.
+  const auto level = [this](const Entry* entry) {
+    return entry->spec.priority + (now_ - entry->rows_at) / WaitingQueueOptions{}.aging;
+  };
+  std::sort(batch_.begin(), batch_.end(), [&](const Entry* a, const Entry* b) {
+    return std::tuple(-level(a), a->last_chunk, a->order) <
+           std::tuple(-level(b), b->last_chunk, b->order);
   });
   bool first = true;
   for (Entry* entry : batch_) {
     int32_t count = ChunkOf(*entry, first);
     const auto old_pages = static_cast<int32_t>(entry->pages.size());
-    const int32_t room = (old_pages + pages_.num_available()) * kTokensPerPage - entry->next_row;
-    count = std::min(count, room);  // others ahead took what was promised: go on with what is left
+    // Others ahead took what was promised: go on with what is left.
+    const int64_t room = int64_t{old_pages + pages_.num_available()} * kTokensPerPage;
+    count = static_cast<int32_t>(std::min<int64_t>(count, room - entry->next_row));
     const ReplayPlan& replay = entry->replay;
     const bool replaying = entry->next_row < replay.num_cached;
     if (replaying && replay.separate_replay) {
@@ -157,6 +180,7 @@ void Scheduler::PlanPrefillRows() {
     entry->next_row = rows.end;
     entry->last_chunk = plan_->number;
     ++stats_.chunks;
+    if (entry->spec.scores_prompt) num_scored_rows_ += count;
     if (replaying) {
       plan_->num_replay_rows += std::min(rows.end, replay.num_cached) - rows.begin;
     }
@@ -168,8 +192,9 @@ void Scheduler::PlanPrefillRows() {
 int32_t Scheduler::ChunkOf(const Entry& entry, bool first) const {
   ChunkLimits limits = {.step_tokens = options_.max_num_batched_tokens,
                         .page_tokens = kTokensPerPage};
-  if (entry.spec.max_chunk > 0) {
-    limits.step_tokens = std::min(limits.step_tokens, plan_->num_rows + entry.spec.max_chunk);
+  if (entry.spec.scores_prompt) {
+    const int32_t scored_left = options_.max_scored_rows - num_scored_rows_;
+    limits.step_tokens = std::min(limits.step_tokens, plan_->num_rows + scored_left);
   }
   // Time is short only while others decode: a prompt alone takes the whole step.
   double target_s = std::numeric_limits<double>::infinity();
@@ -199,6 +224,8 @@ void Scheduler::AddRows(Entry& entry, PlannedRows rows, int32_t num_old_pages) {
   plan_->num_rows += rows.num_rows();
   load_.Add(rows.num_rows(), rows.begin);
   entry.planned_in = plan_->number;
+  entry.rows_at = now_;
+  entry.has_started = true;
   ++entry.in_flight;
   entry.in_flight_min += entry.GivesMin(rows);
   entry.in_flight_max += entry.GivesMax(rows);

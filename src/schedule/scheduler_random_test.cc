@@ -102,6 +102,7 @@ class RandomSchedule {
         if (Chance(12)) driver_.Cancel(any);
         if (Chance(12)) driver_.Preempt(any);
         if (Chance(40)) driver_.At(any).fail_in = 0;
+        if (Chance(20)) driver_.At(any).loses_load = true;
       }
       if (Chance(100)) driver_.scheduler().ClearCache();
       driver_.Advance(std::chrono::milliseconds(5));
@@ -155,6 +156,7 @@ TEST(SchedulerRandom, case_R01_NothingLeaksInAThousandRandomSchedules) {
     sum.preempted += stats.preempted;
     sum.resumed += stats.resumed;
     sum.preempt_recomputed += stats.preempt_recomputed;
+    sum.lost += stats.lost;
     sum.hits_with_slot += stats.hits_with_slot;
     sum.hits_replayed += stats.hits_replayed;
     sum.pages_loaded += stats.pages_loaded;
@@ -169,6 +171,7 @@ TEST(SchedulerRandom, case_R01_NothingLeaksInAThousandRandomSchedules) {
   EXPECT_GT(sum.preempted, 1000);
   EXPECT_GT(sum.resumed, 1000);
   EXPECT_GT(sum.preempt_recomputed, 10);
+  EXPECT_GT(sum.lost, 100);
   EXPECT_GT(sum.hits_with_slot, 100);
   EXPECT_GT(sum.hits_replayed, 100);
   EXPECT_GT(sum.pages_loaded, 1000);

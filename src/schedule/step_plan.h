@@ -19,7 +19,8 @@ enum class CopyKind : uint8_t {
   kSavePage,      // device page `from` -> host page `to`
   kLoadPage,      // host page `from` -> device page `to`, for `sequence`
   kSaveState,     // the sequence's state -> save `to`; it keeps no state and no pages
-  kNewState,      // the sequence gets state `to` and `pages`; it has computed nothing
+  kNewState,      // the sequence gets state `to` and `pages`; it has computed nothing. What is
+                  // loaded for it comes after this
   kLoadState,     // the same, filled from save `from`: goes on where it was
   kLoadSnapshot,  // SWA slot `from`, of page end `end`, into the sequence's state
 };
@@ -74,11 +75,15 @@ struct StepPlan {
   int32_t num_rows = 0;           // sum over `rows`, at most the token budget
   int32_t num_replay_rows = 0;    // of them, rows of pages that were found in the cache
 
-  // Takes the memory of the largest plan.
+  // Takes the memory of the largest plan in which nothing starts: every page saved, others loaded,
+  // every sequence with its pages. Page tables of sequences that start may share pages and so come
+  // to more; a start may allocate, as admission may.
   void Reserve(int32_t num_sequences, int32_t num_device_pages) {
-    rows.reserve(static_cast<size_t>(num_sequences));
-    copies.reserve(static_cast<size_t>(num_device_pages));
-    pages.reserve(2 * static_cast<size_t>(num_device_pages));
+    const auto n = static_cast<size_t>(num_sequences);
+    const auto device = static_cast<size_t>(num_device_pages);
+    rows.reserve(n);
+    copies.reserve(2 * device + 3 * n);
+    pages.reserve(2 * device);
   }
   // Keeps the memory.
   void Clear() {

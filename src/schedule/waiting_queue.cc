@@ -53,6 +53,12 @@ void WaitingQueue::Charge(int32_t tenant, int64_t cost) {
   TenantAt(tenant).service += cost;
 }
 
+void WaitingQueue::ForgetTenant(int32_t tenant) {
+  if (tenant >= std::ssize(tenants_)) return;  // it never waited
+  CHECK_EQ(TenantAt(tenant).num_waiting, 0);
+  TenantAt(tenant).service = 0;  // raised to what the others have when it comes
+}
+
 void WaitingQueue::RemoveExpired(MonotonicTime now) {
   CHECK(!visiting_);
   expired_.clear();

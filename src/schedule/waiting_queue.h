@@ -75,6 +75,9 @@ class WaitingQueue {
 
   // Adds service that no entry's cost contained. Less than 0: gives back.
   void Charge(int32_t tenant, int64_t cost);
+  // The number may be given to another tenant, who begins like one that was never here.
+  // Requires: nothing of it waits.
+  void ForgetTenant(int32_t tenant);
 
   // Removes the entries whose deadline is not after `now`, then calls fn(id) for each.
   template <typename Fn>

@@ -197,6 +197,30 @@ TEST_F(WaitingQueueTest, AnIdleTenantSavesUpNothing) {
 }
 
 // Also where each request starts at once, so that nobody ever waits.
+TEST_F(WaitingQueueTest, AForgottenTenantsNumberBeginsAnew) {
+  for (const bool forget : {false, true}) {
+    WaitingQueue queue(8);
+    const auto push = [&](int64_t id, int32_t tenant) {
+      ASSERT_TRUE(queue.Push({.id = id, .tenant = tenant, .arrival = At(id), .cost = 10}).ok());
+    };
+    push(1, 0);
+    push(2, 1);
+    queue.Charge(1, 1'000);
+    ASSERT_TRUE(queue.Remove(2));
+    if (forget) queue.ForgetTenant(1);
+    queue.ForgetTenant(77);  // was never here
+    push(3, 0);
+    push(4, 1);
+    Ids order;
+    queue.Visit(At(5), [&](int64_t id) {
+      order.push_back(id);
+      return VisitAnswer::kStart;
+    });
+    EXPECT_EQ(order, forget ? (Ids{1, 4, 3}) : (Ids{1, 3, 4}));
+    queue.CheckInvariants();
+  }
+}
+
 TEST_F(WaitingQueueTest, ATenantThatNeverHadToWaitKeepsWhatItUsed) {
   for (int64_t id = 0; id < 10; ++id) {
     Push({.id = id, .tenant = 0, .arrival = At(0), .cost = 10});

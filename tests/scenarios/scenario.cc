@@ -37,6 +37,7 @@ class Scenario {
   Status Cancel(Statement& statement);
   Status Preempt(Statement& statement);
   Status Fail(Statement& statement);
+  Status Damage(Statement& statement);
   Status Clear(Statement& statement);
   Status Wait(Statement& statement);
   Status Step(Statement& statement);
@@ -68,10 +69,11 @@ Status Compare(const Statement& statement, const std::string& found) {
 
 Status Scenario::Run(Statement& statement) {
   static const std::map<std::string, Verb> kVerbs = {
-      {"engine", &Scenario::Engine},   {"add", &Scenario::Add},    {"refuse", &Scenario::Refuse},
-      {"cancel", &Scenario::Cancel},   {"fail", &Scenario::Fail},  {"clear", &Scenario::Clear},
-      {"preempt", &Scenario::Preempt}, {"wait", &Scenario::Wait},  {"step", &Scenario::Step},
-      {"steps", &Scenario::Steps},     {"run", &Scenario::RunAll}, {"free", &Scenario::Free},
+      {"engine", &Scenario::Engine}, {"add", &Scenario::Add},         {"refuse", &Scenario::Refuse},
+      {"cancel", &Scenario::Cancel}, {"fail", &Scenario::Fail},       {"clear", &Scenario::Clear},
+      {"damage", &Scenario::Damage}, {"preempt", &Scenario::Preempt}, {"wait", &Scenario::Wait},
+      {"step", &Scenario::Step},     {"steps", &Scenario::Steps},     {"run", &Scenario::RunAll},
+      {"free", &Scenario::Free},
   };
   const auto verb = kVerbs.find(statement.verb);
   if (verb == kVerbs.end()) {
@@ -196,6 +198,12 @@ Status Scenario::Preempt(Statement& statement) {
 Status Scenario::Fail(Statement& statement) {
   DI_ASSIGN_OR_RETURN(const int handle, OnlyName(statement));
   driver_->At(handle).fail_in = 0;
+  return OkStatus();
+}
+
+Status Scenario::Damage(Statement& statement) {
+  DI_ASSIGN_OR_RETURN(const int handle, OnlyName(statement));
+  driver_->At(handle).loses_load = true;
   return OkStatus();
 }
 

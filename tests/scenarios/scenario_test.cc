@@ -53,9 +53,10 @@ TEST(ScenarioRunner, SaysWhereWhatWasExpectedAndFound) {
 }
 
 TEST(ScenarioRunner, SaysWhatItCannotRead) {
-  EXPECT_EQ(ErrorOf("engine\nstop a"),
-            "x.scn:3: expected one of add, cancel, clear, engine, fail, free, preempt, refuse, "
-            "run, step, steps, wait; found 'stop'");
+  EXPECT_EQ(
+      ErrorOf("engine\nstop a"),
+      "x.scn:3: expected one of add, cancel, clear, damage, engine, fail, free, preempt, refuse, "
+      "run, step, steps, wait; found 'stop'");
   EXPECT_EQ(ErrorOf("add a prompt=1"), "x.scn:2: expected 'engine' first and once, found 'add'");
   EXPECT_EQ(ErrorOf(""), "x.scn:1: expected 'engine', found nothing");
   EXPECT_EQ(ErrorOf("engine page=8"),

@@ -30,6 +30,7 @@ struct FakeOptions {
   FakeModel::LogitsFn logits = nullptr;  // null: FakeModel's own
   Drafter* drafter = nullptr;
   uint64_t rng_seed = 1;
+  Duration pass_time{0};  // what the clock says that each pass takes; without `async`
 };
 
 class FakeEngine {
@@ -53,7 +54,11 @@ class FakeEngine {
     CHECK(memory.ok());
     memory_ = *std::move(memory);
     core_ = std::make_unique<EngineCore>(
-        EngineBackend{.forward = [this](const ForwardBatch& b) { return model_.Forward(b); },
+        EngineBackend{.forward =
+                          [this, time = options.pass_time](const ForwardBatch& b) {
+                            clock_.Advance(time);
+                            return model_.Forward(b);
+                          },
                       .memory = memory_.get(),
                       .drafter = options.drafter,
                       .tokenizer = options.tokenizer,

@@ -62,7 +62,7 @@ StatusOr<int> SchedulerDriver::TryAdd(const DriverRequest& request) {
                        .max_output = request.max_output,
                        .keys = &sequence->keys,
                        .whole_prompt = request.whole_prompt,
-                       .max_chunk = request.max_chunk};
+                       .scores_prompt = request.scores_prompt};
   if (request.deadline_ms >= 0) {
     spec.start_deadline = now_ + std::chrono::milliseconds(request.deadline_ms);
   }
@@ -137,8 +137,15 @@ void SchedulerDriver::Run() {
 void SchedulerDriver::Execute() {
   CHECK_GT(num_in_flight_, 0);
   const StepPlan& plan = plans_[num_in_flight_ == 2 ? newest_ ^ 1 : newest_];
-  for (const PlannedCopy& copy : plan.copies) RunCopy(plan, copy);
   results_.clear();
+  lost_copies_.clear();
+  for (const PlannedCopy& copy : plan.copies) {
+    if (LosesLoad(copy)) {
+      lost_copies_.push_back(copy);
+    } else {
+      RunCopy(plan, copy);
+    }
+  }
   int32_t num_rows = 0;
   for (const PlannedRows& rows : plan.rows) {
     num_rows += rows.num_rows();
@@ -152,15 +159,19 @@ void SchedulerDriver::Commit() {
   const StepPlan& plan = plans_[num_in_flight_ == 2 ? newest_ ^ 1 : newest_];
   --num_in_flight_;
   CHECK_EQ(results_.size(), plan.rows.size());
+  for (const PlannedCopy& copy : lost_copies_) scheduler_.Forget(copy);
   scheduler_.CommitCopies(plan);
   for (size_t i = 0; i < results_.size(); ++i) {
     const int handle = HandleOf(plan.rows[i].sequence);
     DriverSequence& sequence = At(handle);
-    const bool failed = sequence.alive() && !sequence.full && !results_[i].ok;
+    const bool failed = sequence.alive() && !sequence.full && !sequence.lost && !results_[i].ok;
     scheduler_.Commit(plan.rows[i], results_[i]);
     if (sequence.alive() && (sequence.full || failed)) {
       End(handle, failed ? DriverEnd::kFailed : DriverEnd::kDone);
     }
+  }
+  for (const PlannedCopy& copy : lost_copies_) {
+    if (Of(copy.sequence).alive()) scheduler_.Lose(copy.sequence);
   }
 }
 
@@ -172,6 +183,14 @@ const PlannedRows* SchedulerDriver::RowsOf(int handle) const {
 }
 
 // ---- shadows
+
+bool SchedulerDriver::LosesLoad(const PlannedCopy& copy) {
+  if (copy.kind != CopyKind::kLoadPage && copy.kind != CopyKind::kLoadSnapshot) return false;
+  DriverSequence& sequence = Of(copy.sequence);
+  if (!std::exchange(sequence.loses_load, false)) return false;
+  sequence.lost = true;
+  return true;
+}
 
 void SchedulerDriver::RunCopy(const StepPlan& plan, const PlannedCopy& copy) {
   const auto from = static_cast<size_t>(copy.from), to = static_cast<size_t>(copy.to);
@@ -196,6 +215,7 @@ void SchedulerDriver::RunCopy(const StepPlan& plan, const PlannedCopy& copy) {
     case CopyKind::kNewState:
       begin(kNothing);
       Of(copy.sequence).state_hash = kNothing;
+      Of(copy.sequence).lost = false;
       break;
     case CopyKind::kLoadState:
       begin(saves_[from]);
@@ -219,7 +239,7 @@ RowsResult SchedulerDriver::RunRows(const StepPlan& plan, const PlannedRows& row
                       .num_computed = sequence.num_computed,
                       .num_tokens = sequence.num_tokens()};
   };
-  if (!sequence.alive() || sequence.full) return result(false, false);
+  if (!sequence.alive() || sequence.full || sequence.lost) return result(false, false);
   // It fails when all is done, so that its numbers look good.
   const bool fails = sequence.fail_in >= 0 && sequence.fail_in-- == 0;
   const auto first = plan.pages.begin() + rows.first_page;

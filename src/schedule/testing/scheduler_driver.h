@@ -28,7 +28,7 @@ struct DriverRequest {
   int32_t priority = 0;
   int64_t deadline_ms = -1;  // from now; -1: none
   bool whole_prompt = false;
-  int32_t max_chunk = 0;
+  bool scores_prompt = false;
   int after = -1;       // handle of the first choice
   int32_t accepts = 0;  // drafts accepted in each verification
 };
@@ -49,7 +49,9 @@ struct DriverSequence {
   int32_t num_drafts = 0;  // of the next verification
   int32_t fail_in = -1;    // rows of this execution, counted from 0, fail
   DriverEnd end = DriverEnd::kNone;
-  bool full = false;  // executed its last rows
+  bool full = false;        // executed its last rows
+  bool loses_load = false;  // the next page or snapshot that is loaded for it is damaged
+  bool lost = false;        // one was: no rows until it starts anew
   std::vector<int32_t> pages;
   int32_t state = -1;
   uint64_t state_hash = 0;  // what its state has to hold
@@ -104,6 +106,7 @@ class SchedulerDriver {
 
   DriverSequence& Of(SequenceId id) { return At(HandleOf(id)); }
   void RunCopy(const StepPlan& plan, const PlannedCopy& copy);
+  bool LosesLoad(const PlannedCopy& copy);
   RowsResult RunRows(const StepPlan& plan, const PlannedRows& rows);
   void ReadAndWrite(const PlannedRows& rows, DriverSequence& sequence, int32_t begin, int32_t end);
   void Sample(const PlannedRows& rows, DriverSequence& sequence, int32_t num_rows);
@@ -122,7 +125,8 @@ class SchedulerDriver {
   StepPlan plans_[2];
   int newest_ = 1;
   int num_in_flight_ = 0;
-  std::vector<RowsResult> results_;  // of the oldest plan, once executed
+  std::vector<RowsResult> results_;       // of the oldest plan, once executed
+  std::vector<PlannedCopy> lost_copies_;  // of the same
 
   std::vector<PageContent> pages_, host_pages_;
   std::vector<uint64_t> states_, saves_, slots_;
