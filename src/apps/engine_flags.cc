@@ -34,32 +34,17 @@ void ApplyLogLevel(const std::string& log_level) {
 }
 
 void EngineFlags::AddTo(OptionSet& options) {
+  AddLoadingTo(options);
+  AddServingTo(options);
+}
+
+void EngineFlags::AddLoadingTo(OptionSet& options) {
   AddModelOption(options, &engine.model);
   options.Add({.flag = "max-model-len",
                .help = "prompt and output together; 0: the model's own limit",
                .unit = "tokens",
                .min = 0},
               &engine.max_model_len);
-  options.Add({.flag = "max-num-seqs", .help = "answers computed at the same time", .min = 1},
-              &engine.max_num_seqs);
-  options.Add({.flag = "max-num-batched-tokens",
-               .help = "rows of one forward pass; at least max-num-seqs",
-               .unit = "tokens",
-               .min = 1},
-              &engine.max_num_batched_tokens);
-  options.Add({.flag = "kv-cache-bytes",
-               .help = "memory for KV; 0: what max-num-seqs full sequences need, at most 1 GiB",
-               .unit = "bytes",
-               .min = 0},
-              &engine.kv_cache_bytes);
-  options.Add({.flag = "replay",
-               .environment = "DEEPINFER_YOCO_PREFILL_TRUNCATION_MODE",
-               .help = "which prompt rows run which layers. exact: all; a prefix hit equals a cold "
-                       "run. bounded: the decoder half on the last --replay-keep rows, and hits "
-                       "replay a window. mask: bounded, checked the long way. DeepInfer's names: "
-                       "off, compact, mask",
-               .choices = {"exact", "bounded", "mask", "off", "compact"}},
-              &engine.replay);
   options.Add(
       {.flag = "replay-keep",
        .environment = "DEEPINFER_YOCO_PREFILL_KEEP_TOKENS",
@@ -67,19 +52,6 @@ void EngineFlags::AddTo(OptionSet& options) {
        .unit = "tokens",
        .min = 0},
       &engine.replay_keep);
-  options.Add({.flag = "prefix-cache", .help = "compute prompts that begin alike once"},
-              &engine.prefix_cache);
-  options.Add({.flag = "host-cache-bytes",
-               .help = "memory for copies of KV pages and for preempted answers; -1: a quarter of "
-                       "the KV memory",
-               .unit = "bytes",
-               .min = -1},
-              &engine.host_cache_bytes);
-  options.Add({.flag = "swa-slots",
-               .help = "window states kept for prefix hits; -1: 4 for each of max-num-seqs",
-               .min = -1,
-               .max = 1 << 20},
-              &engine.swa_slots);
   options.Add({.flag = "index-scratch-bytes",
                .environment = "DEEPINFER_INDEX_ATTN_MEMORY_LIMIT",
                .help = "memory for choosing index entries, all threads together; less is slower at "
@@ -87,17 +59,6 @@ void EngineFlags::AddTo(OptionSet& options) {
                .unit = "bytes",
                .min = 1},
               &engine.index_scratch_bytes);
-  options.Add({.flag = "max-waiting", .help = "answers that may wait; more are refused", .min = 1},
-              &engine.max_waiting);
-  options.Add({.flag = "async",
-               .environment = "DEEPINFER_ZERO_OVERHEAD_SCHEDULING",
-               .help = "plan the next step while one runs; results are the same"},
-              &engine.async);
-  options.Add({.flag = "threads",
-               .help = "0: one for each core this process may use",
-               .min = 0,
-               .max = 1024},
-              &engine.num_threads);
   options.Add({.flag = "variant",
                .help = "form of the ops",
                .choices = {"auto", "cpu", "avx2", "avx512", "amx", "ref"}},
@@ -130,6 +91,56 @@ void EngineFlags::AddTo(OptionSet& options) {
                .help = "take a checkpoint's chat texts although they are not DeepSeek's"},
               &engine.encoding_unchecked);
   AddLogOption(options, &log_level);
+}
+
+void EngineFlags::AddServingTo(OptionSet& options) {
+  options.Add({.flag = "max-num-seqs", .help = "answers computed at the same time", .min = 1},
+              &engine.max_num_seqs);
+  options.Add({.flag = "max-num-batched-tokens",
+               .help = "rows of one forward pass; at least max-num-seqs",
+               .unit = "tokens",
+               .min = 1},
+              &engine.max_num_batched_tokens);
+  options.Add({.flag = "kv-cache-bytes",
+               .help = "memory for KV; 0: what max-num-seqs full sequences need, at most 1 GiB",
+               .unit = "bytes",
+               .min = 0},
+              &engine.kv_cache_bytes);
+  options.Add({.flag = "replay",
+               .environment = "DEEPINFER_YOCO_PREFILL_TRUNCATION_MODE",
+               .help = "which prompt rows run which layers. exact: all; a prefix hit equals a cold "
+                       "run. bounded: the decoder half on the last --replay-keep rows, and hits "
+                       "replay a window. mask: bounded, checked the long way. DeepInfer's names: "
+                       "off, compact, mask",
+               .choices = {"exact", "bounded", "mask", "off", "compact"}},
+              &engine.replay);
+  options.Add({.flag = "prefix-cache", .help = "compute prompts that begin alike once"},
+              &engine.prefix_cache);
+  options.Add({.flag = "host-cache-bytes",
+               .help = "memory for copies of KV pages and for preempted answers; -1: a quarter of "
+                       "the KV memory",
+               .unit = "bytes",
+               .min = -1},
+              &engine.host_cache_bytes);
+  options.Add({.flag = "swa-slots",
+               .help = "window states kept for prefix hits; -1: 4 for each of max-num-seqs",
+               .min = -1,
+               .max = 1 << 20},
+              &engine.swa_slots);
+  options.Add({.flag = "max-waiting",
+               .help = "answers that may wait; more are refused",
+               .min = 1,
+               .max = kMaxWaiting},
+              &engine.max_waiting);
+  options.Add({.flag = "async",
+               .environment = "DEEPINFER_ZERO_OVERHEAD_SCHEDULING",
+               .help = "plan the next step while one runs; results are the same"},
+              &engine.async);
+  options.Add({.flag = "threads",
+               .help = "0: one for each core this process may use",
+               .min = 0,
+               .max = 1024},
+              &engine.num_threads);
 }
 
 CacheEnvironment HubEnvironment(const Environment& environment) {

@@ -18,6 +18,9 @@ struct EngineFlags {
   std::string log_level = "info";
 
   void AddTo(OptionSet& options);
+  // The two halves of it: which model, and how it is kept in memory; how requests are run.
+  void AddLoadingTo(OptionSet& options);
+  void AddServingTo(OptionSet& options);
 };
 
 void AddModelOption(OptionSet& options, std::string* model);

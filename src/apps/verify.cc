@@ -35,8 +35,8 @@ class RowEngine : public VerifyEngine {
     const KvMemorySizes sizes = {
         .num_pages = pages_a_request * at_a_time,
         .num_states = setting.max_num_seqs,
-        .num_host_pages = pages_a_request * num_requests,
-        .num_saves = setting.max_num_seqs,
+        .num_host_pages = setting.host_memory ? pages_a_request * num_requests : 0,
+        .num_saves = setting.host_memory ? setting.max_num_seqs : 0,
         .num_slots = setting.prefix_cache ? 3 * num_requests : 0,
         .num_snapshot_rings = exact ? shape.num_rings : options.scheduler.shape.num_encoder_layers};
     auto engine = std::make_unique<RowEngine>();
@@ -88,6 +88,7 @@ std::string Json(const std::vector<VerifyRow>& rows) {
     out.Set("cached_tokens", JsonNumber(row.cached_tokens));
     out.Set("preemptions", JsonNumber(row.preemptions));
     out.Set("pages_loaded", JsonNumber(row.pages_loaded));
+    out.Set("recomputed", JsonNumber(row.recomputed));
     checks.items.push_back(std::move(out));
     failed += !row.ok;
   }
@@ -109,11 +110,15 @@ StatusOr<int> RunVerifyCommand(const CommandContext& context) {
                     "cache, and so on, and compares tokens and log-probabilities bit for bit");
   options.Add({.flag = "requests", .help = "different requests", .min = 4, .max = 1000},
               &verify.num_requests);
-  options.Add({.flag = "output-tokens", .help = "of each request", .unit = "tokens", .min = 8},
+  options.Add({.flag = "output-tokens",
+               .help = "of each request",
+               .unit = "tokens",
+               .min = 8,
+               .max = kMaxVerifyOutput},
               &verify.output_tokens);
   options.Add({.flag = "seed", .help = "of prompts and sampling"}, &verify.seed);
   options.Add({.flag = "json", .help = "machine-readable"}, &as_json);
-  flags.AddTo(options);
+  flags.AddLoadingTo(options);  // how requests are run is what the rows vary
   if (const auto code = ParseOptions(options, context)) return *code;
   flags.engine.num_threads = 1;
   flags.engine.max_num_seqs = 1;  // the engine that loads is not the one that runs

@@ -26,7 +26,7 @@ struct Row {
   int32_t needs_together = 0;
   int64_t needs_chunks = 0;    // more than one a request
   bool needs_waiting = false;  // never all of them in one step
-  bool needs_hits = false, needs_preemptions = false, needs_loads = false;
+  bool needs_hits = false, needs_preemptions = false, needs_loads = false, needs_recomputed = false;
 };
 
 std::vector<Row> Rows(const VerifyOptions& options) {
@@ -51,6 +51,12 @@ std::vector<Row> Rows(const VerifyOptions& options) {
        .preempt_every = 3,
        .needs_together = std::min(n, 2),
        .needs_preemptions = true});
+  add({.name = "recomputed",
+       .about = "the same without host memory: what is preempted is computed again",
+       .setting = {.max_num_seqs = n, .host_memory = false},
+       .preempt_every = 3,
+       .needs_together = std::min(n, 2),
+       .needs_recomputed = true});
   add({.name = "few-pages",
        .about = "pages for one long request: the others wait their turn",
        .setting = {.max_num_seqs = n, .pages_for = 1},
@@ -179,6 +185,7 @@ class Matrix {
     result.cached_tokens = stats.scheduler.cached_tokens;
     result.preemptions = stats.scheduler.preempted;
     result.pages_loaded = stats.scheduler.pages_loaded;
+    result.recomputed = stats.scheduler.preempt_recomputed;
     for (const StepTimes& times : core.step_times()) {
       result.most_together = std::max(result.most_together, times.num_sequences);
     }
@@ -240,6 +247,7 @@ class Matrix {
     if (row.needs_hits && seen.cached_tokens == 0) return "nothing was found in the cache";
     if (row.needs_preemptions && seen.preemptions == 0) return "nothing was preempted";
     if (row.needs_loads && seen.pages_loaded == 0) return "no page came from host memory";
+    if (row.needs_recomputed && seen.recomputed == 0) return "nothing was computed again";
     return "";
   }
 
@@ -253,6 +261,10 @@ class Matrix {
 
 StatusOr<std::vector<VerifyRow>> RunVerifyMatrix(const VerifyOptions& options,
                                                  const MakeVerifyEngine& make) {
+  if (options.output_tokens > kMaxVerifyOutput) {
+    return InvalidArgument("output_tokens: found ", options.output_tokens, ", expected at most ",
+                           kMaxVerifyOutput);
+  }
   if (options.max_model_len < 2 * options.output_tokens) {
     return InvalidArgument("max_model_len: found ", options.max_model_len, ", expected at least ",
                            2 * options.output_tokens, ", twice the output tokens");

@@ -27,6 +27,7 @@ struct VerifySetting {
   int32_t longest = 0;  // tokens of the longest request, prompt and output
   // Pages of the device for as many of the longest requests as this; 0: for all.
   int32_t pages_for = 0;
+  bool host_memory = true;  // for copies of pages and for what is preempted
 };
 
 class VerifyEngine {
@@ -37,9 +38,11 @@ class VerifyEngine {
 using MakeVerifyEngine =
     std::function<StatusOr<std::unique_ptr<VerifyEngine>>(const VerifySetting&)>;
 
+inline constexpr int32_t kMaxVerifyOutput = 1 << 20;  // tokens
+
 struct VerifyOptions {
   int32_t num_requests = 10;
-  int32_t output_tokens = 24;  // of each
+  int32_t output_tokens = 24;  // of each, at most kMaxVerifyOutput
   int32_t vocab_size = 0;
   int32_t max_model_len = 0;
   int32_t window = 128;  // lengths lie around it and around replay_keep
@@ -57,6 +60,7 @@ struct VerifyRow {
   int64_t tokens = 0;         // compared, with their log-probabilities
   int32_t most_together = 0;  // sequences in one step
   int64_t chunks = 0, cached_tokens = 0, preemptions = 0, pages_loaded = 0;
+  int64_t recomputed = 0;  // preemptions that saved nothing
 };
 
 // Errors: as `make`; a row that differs is no error.

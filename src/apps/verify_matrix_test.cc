@@ -16,7 +16,7 @@ using testing::FakeOptions;
 constexpr int32_t kVocab = 16;
 
 // What is wrong with an engine. Each makes some rows red, and leaves the others green.
-enum class Fault { kNone, kBatchMatters, kNoCache };
+enum class Fault { kNone, kBatchMatters, kNoCache, kAlwaysSaves };
 
 class FakeVerifyEngine : public VerifyEngine {
  public:
@@ -25,8 +25,9 @@ class FakeVerifyEngine : public VerifyEngine {
     options.vocab_size = kVocab;
     const int32_t pages = setting.longest / kTokensPerPage + 1;
     options.num_pages = pages * (setting.pages_for > 0 ? setting.pages_for : 8);
-    options.num_host_pages = 200;
-    options.num_saves = setting.max_num_seqs;
+    const bool host = setting.host_memory || fault == Fault::kAlwaysSaves;
+    options.num_host_pages = host ? 200 : 0;
+    options.num_saves = host ? setting.max_num_seqs : 0;
     options.num_slots = 40;
     options.scheduler = {.max_num_seqs = setting.max_num_seqs,
                          .max_num_batched_tokens = setting.max_num_batched_tokens,
@@ -96,6 +97,17 @@ TEST(VerifyMatrix, ARowWithoutItsHitsFails) {
   EXPECT_EQ(RowOf(rows, "cache-hit").problem, "nothing was found in the cache");
   EXPECT_EQ(RowOf(rows, "host-tier").problem, "nothing was found in the cache");
   EXPECT_TRUE(RowOf(rows, "batch").ok);
+}
+
+TEST(VerifyMatrix, ARowInWhichNothingIsComputedAgainFails) {
+  const std::vector<VerifyRow> rows = RowsWith(Fault::kAlwaysSaves);
+  EXPECT_EQ(RowOf(rows, "recomputed").problem, "nothing was computed again");
+  EXPECT_TRUE(RowOf(rows, "preempted").ok);
+}
+
+TEST(VerifyMatrix, MoreOutputThanCanBeIsRefused) {
+  const auto rows = RunVerifyMatrix({.output_tokens = 1 << 30, .max_model_len = 1 << 30}, nullptr);
+  EXPECT_EQ(MessageOf(rows.status()), "output_tokens: found 1073741824, expected at most 1048576");
 }
 
 }  // namespace

@@ -110,6 +110,13 @@ TEST_F(BadInput, CommandsFlagsAndValues) {
   EXPECT_NE(Error("deepinfer generate --prompt a --effort 0", 1).find("--effort"),
             std::string::npos);
   EXPECT_NE(Error("deepinfer eval", 2).find("eval ppl FILE"), std::string::npos);
+  EXPECT_NE(Error("deepinfer generate --prompt a --max-waiting 2000000000", 2).find("1..65536"),
+            std::string::npos);
+  EXPECT_NE(Error("deepinfer verify --output-tokens 2000000000", 2).find("8..1048576"),
+            std::string::npos);
+  // The rows of `verify` say how requests are run; a flag that they override is not taken.
+  EXPECT_NE(Error("deepinfer verify --max-num-seqs 3", 2).find("--max-num-seqs"),
+            std::string::npos);
   EXPECT_NE(Error("DEEPINFER_ACCELERATOR=ascend deepinfer generate --prompt a", 2).find("ascend"),
             std::string::npos);
 }

@@ -98,7 +98,43 @@ TEST_F(Generate, MoreLinesThanMayWaitAreAnsweredAll) {
   Write("in.jsonl", lines);
   const std::string all = Output("deepinfer generate --input in.jsonl");
   EXPECT_EQ(Lines(all).size(), 9u);
-  EXPECT_EQ(Output("deepinfer generate --input in.jsonl --max-waiting 1 --max-num-seqs 2"), all);
+  EXPECT_EQ(Output("deepinfer generate --input in.jsonl --max-waiting 2 --max-num-seqs 2"), all);
+  // Both choices of a line wait: with room for one alone every line is refused, and the reason
+  // said.
+  const auto refused =
+      JsonLines(Shell("deepinfer generate --input in.jsonl --max-waiting 1 --max-num-seqs 2").out);
+  ASSERT_EQ(refused.size(), 9u);
+  EXPECT_NE(refused[8]["error"]["message"].get<std::string>().find("raise max_waiting"),
+            std::string::npos);
+  EXPECT_EQ(refused[8]["error"]["code"], "resource_exhausted");
+}
+
+// Who has the same tenant and salt finds what the line before computed; who has not, does not.
+TEST_F(Generate, JsonlLinesHaveTenantsSaltsPrioritiesAndDeadlines) {
+  const std::string ids = [] {
+    std::string text = "[0";
+    for (int i = 1; i < 100; ++i) text += "," + std::to_string(100 + i % 7);
+    return text + "]";
+  }();
+  const auto line = [&](const std::string& fields) {
+    return "{\"prompt_token_ids\":" + ids + ",\"max_tokens\":2,\"seed\":1," + fields + "}\n";
+  };
+  Write("in.jsonl", line(R"("tenant":"a")") + line(R"("tenant":"b")") +
+                        line(R"("tenant":"a","cache_salt":"s")") + line(R"("tenant":"a")") +
+                        line(R"("tenant":"a","priority":1001)") +
+                        line(R"("tenant":"a","start_deadline_ms":9300000000000)") +
+                        line(R"("tenant":7)"));
+  const auto lines =
+      JsonLines(Shell("deepinfer generate --input in.jsonl --max-num-seqs 1 --replay exact").out);
+  ASSERT_EQ(lines.size(), 7u);
+  for (const size_t first : {0u, 1u, 2u}) {
+    EXPECT_EQ(lines[first]["usage"]["cached_tokens"], 0) << first;
+  }
+  EXPECT_EQ(lines[3]["usage"]["cached_tokens"], 64);
+  const auto error = [&](size_t i) { return lines[i]["error"]["message"].get<std::string>(); };
+  EXPECT_NE(error(4).find("priority: found 1001"), std::string::npos) << error(4);
+  EXPECT_NE(error(5).find("start_deadline_ms: found 9300000000000"), std::string::npos);
+  EXPECT_NE(error(6).find("tenant"), std::string::npos) << error(6);
 }
 
 TEST_F(Generate, StdinIsAnInputAndAFileIsAnOutput) {
