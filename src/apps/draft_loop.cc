@@ -1,6 +1,7 @@
 #include "apps/draft_loop.h"
 
 #include <algorithm>
+#include <cmath>
 #include <memory>
 
 #include "base/check.h"
@@ -102,6 +103,12 @@ class Loop {
                                         : ProposeGreedily(requests));
     for (size_t i = 0; i < runs_.size(); ++i) {
       Run& run = *runs_[i];
+      for (const float confidence : drafts_[i].confidences) {
+        if (!std::isfinite(confidence)) {
+          return DataLoss("drafts behind position ", run.num_tokens - 1, ": confidence ",
+                          confidence, ", expected a number; the draft blocks are damaged");
+        }
+      }
       run.num_drafts = std::min(static_cast<int32_t>(drafts_[i].tokens.size()),
                                 run.max_tokens - run.num_tokens - 1);
       std::copy_n(drafts_[i].tokens.begin(), run.num_drafts, run.tokens.begin() + run.num_tokens);

@@ -47,7 +47,7 @@ struct DraftLoopOptions {
 };
 
 // Every row runs every layer. A model without draft blocks makes steps without drafts. Errors: as
-// Model::Forward.
+// Model::Forward; kDataLoss for a confidence that is not finite.
 StatusOr<std::vector<DraftedAnswer>> RunDraftLoop(Model& model,
                                                   std::span<const DraftPrompt> prompts,
                                                   const DraftLoopOptions& options);

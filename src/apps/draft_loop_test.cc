@@ -137,6 +137,20 @@ TEST(DraftLoop, EndsAtTheEndTokenAmongAcceptedDrafts) {
   EXPECT_EQ(drafted[0].steps.back().num_judged, std::min(in_last, block));
 }
 
+TEST(DraftLoop, AConfidenceThatIsNoNumberIsAnError) {
+  const ProposeFn broken = [](std::span<const DraftRequest>, std::span<Draft> drafts) {
+    for (Draft& draft : drafts) draft = {.tokens = {1}, .confidences = {NAN}};
+    return OkStatus();
+  };
+  const std::vector<int32_t> ids = TinyPrompt(9, 1);
+  const std::vector<DraftPrompt> prompts = {{.ids = ids, .max_output = 5}};
+  const auto drafted = RunDraftLoop(Engine().model(), prompts, {.propose = broken});
+  EXPECT_EQ(drafted.status().code(), StatusCode::kDataLoss);
+  EXPECT_EQ(MessageOf(drafted.status()),
+            "drafts behind position 9: confidence nan, expected a number; the draft blocks are "
+            "damaged");
+}
+
 TEST(DraftLoop, LoadCountsEveryComputedTokenOnce) {
   const std::vector<Case> cases = Cases();
   RoutingLoad load(Engine().config());
