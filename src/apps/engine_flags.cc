@@ -36,6 +36,7 @@ void ApplyLogLevel(const std::string& log_level) {
 void EngineFlags::AddTo(OptionSet& options) {
   AddLoadingTo(options);
   AddServingTo(options);
+  AddReplayTo(options);
 }
 
 void EngineFlags::AddLoadingTo(OptionSet& options) {
@@ -93,6 +94,17 @@ void EngineFlags::AddLoadingTo(OptionSet& options) {
   AddLogOption(options, &log_level);
 }
 
+void EngineFlags::AddReplayTo(OptionSet& options) {
+  options.Add({.flag = "replay",
+               .environment = "DEEPINFER_YOCO_PREFILL_TRUNCATION_MODE",
+               .help = "which prompt rows run which layers. exact: all; a prefix hit equals a cold "
+                       "run. bounded: the decoder half on the last --replay-keep rows, and hits "
+                       "replay a window. mask: bounded, checked the long way. DeepInfer's names: "
+                       "off, compact, mask",
+               .choices = {"exact", "bounded", "mask", "off", "compact"}},
+              &engine.replay);
+}
+
 void EngineFlags::AddServingTo(OptionSet& options) {
   options.Add({.flag = "max-num-seqs", .help = "answers computed at the same time", .min = 1},
               &engine.max_num_seqs);
@@ -106,14 +118,6 @@ void EngineFlags::AddServingTo(OptionSet& options) {
                .unit = "bytes",
                .min = 0},
               &engine.kv_cache_bytes);
-  options.Add({.flag = "replay",
-               .environment = "DEEPINFER_YOCO_PREFILL_TRUNCATION_MODE",
-               .help = "which prompt rows run which layers. exact: all; a prefix hit equals a cold "
-                       "run. bounded: the decoder half on the last --replay-keep rows, and hits "
-                       "replay a window. mask: bounded, checked the long way. DeepInfer's names: "
-                       "off, compact, mask",
-               .choices = {"exact", "bounded", "mask", "off", "compact"}},
-              &engine.replay);
   options.Add({.flag = "prefix-cache", .help = "compute prompts that begin alike once"},
               &engine.prefix_cache);
   options.Add({.flag = "host-cache-bytes",

@@ -18,9 +18,11 @@ struct EngineFlags {
   std::string log_level = "info";
 
   void AddTo(OptionSet& options);
-  // The two halves of it: which model, and how it is kept in memory; how requests are run.
+  // The parts of it: which model, and how it is kept in memory; how requests are run; the replay
+  // mode, for commands that do not run both.
   void AddLoadingTo(OptionSet& options);
   void AddServingTo(OptionSet& options);
+  void AddReplayTo(OptionSet& options);
 };
 
 void AddModelOption(OptionSet& options, std::string* model);

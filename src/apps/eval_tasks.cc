@@ -51,7 +51,8 @@ void EvalTasksFlags::AddTo(OptionSet& options) {
                .unit = "FILE"},
               &text);
   options.Add({.flag = "json", .help = "one JSON object instead of tables"}, &json);
-  engine.AddTo(options);
+  engine.AddLoadingTo(options);
+  engine.AddServingTo(options);
 }
 
 std::vector<std::string> SplitNames(const std::string& text) {
@@ -76,12 +77,8 @@ StatusOr<int> RunEvalTasksCommand(const CommandContext& context) {
                                   .num_draft_items = flags.draft_items,
                                   .max_answer_tokens = flags.max_answer_tokens,
                                   .text_name = flags.text};
-  Status usable = CheckTaskNames(wanted.tasks);
-  if (options.SourceOf("replay") == OptionSource::kFlag) {
-    usable = InvalidArgument("--replay: both modes are measured; leave it out");
-  }
-  if (!usable.ok()) {
-    PrintError(StrCat("deepinfer eval tasks: ", MessageOf(usable)));
+  if (const Status known = CheckTaskNames(wanted.tasks); !known.ok()) {
+    PrintError(StrCat("deepinfer eval tasks: ", MessageOf(known)));
     return kExitUsage;
   }
   if (!flags.text.empty()) {

@@ -279,8 +279,7 @@ TEST_F(Eval, TasksRefusesInOneLine) {
   };
   EXPECT_NE(refusal("--tasks arithmetic,jason", 2).find("found \"jason\", expected of: needle_4k"),
             std::string::npos);
-  EXPECT_NE(refusal("--replay bounded", 2).find("--replay: both modes are measured"),
-            std::string::npos);
+  EXPECT_NE(refusal("--replay bounded", 2).find("--replay"), std::string::npos);  // runs both
   EXPECT_NE(refusal("--text nowhere.txt", 1).find("nowhere.txt"), std::string::npos);
   EXPECT_NE(refusal("--tasks gloss", 1).find("task gloss: no gloss_check.tsv"), std::string::npos);
   const std::string help = Output("deepinfer eval tasks --help");
