@@ -4,6 +4,7 @@
 
 #include "apps/task_report.h"
 #include "engine/testing/tiny_engine.h"
+#include "eval/gloss_check.h"
 #include "tokens/json.h"
 
 namespace deepinfer {
@@ -109,6 +110,28 @@ TEST(TaskEvaluation, TasksThatCannotBeAskedAreSkippedOnlyIfNobodyAskedForThem) {
   EXPECT_HAS(MessageOf(evaluate({"needle_4k"}).status()), "task needle_4k: ");
   EXPECT_HAS(MessageOf(evaluate({"arithmetik"}).status()),
              "--tasks: found \"arithmetik\", expected of: needle_4k, needle_8k, ");
+}
+
+TEST(TaskEvaluation, GlossesAreCheckedByTheFileBesideTheModel) {
+  SimulatedDisk disk;
+  std::vector<GlossCheck::Entry> entries;
+  for (const char* word : {"cat", "house", "river", "song"}) {
+    entries.push_back({.word = word, .hashes = ContentWordHashes("an animal with fur")});
+  }
+  const std::string path = StrCat(testing::kTinyDir, "/gloss_check.tsv");
+  ASSERT_TRUE(disk.WriteText(path, GlossCheck(entries).Text()).ok());
+  const auto evaluate = [&] {
+    return EvaluateTasks(
+        Engine(), disk, RealClock(),
+        {.tasks = {"gloss"}, .num_items = 4, .seed = 1, .max_answer_tokens = 4, .text = "abc"});
+  };
+  const Evaluation result = evaluate().value();
+  ASSERT_EQ(result.tasks.size(), 1u);
+  EXPECT_EQ(result.tasks[0].total, 4);
+  EXPECT_FALSE(result.tasks[0].split_by_key);
+  EXPECT_HAS(EvaluationTable(result), "hash check          0 items");
+  ASSERT_TRUE(disk.WriteText(path, "cat\n").ok());
+  EXPECT_HAS(MessageOf(evaluate().status()), path);
 }
 
 // What is not sound shows, whichever of the two it is.
