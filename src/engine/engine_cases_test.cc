@@ -199,7 +199,11 @@ TEST(EngineCases, KeepBelowTheWindowIsRefusedWithTheLeastThatWorks) {
 }
 
 TEST(EngineCases, case_R22_PromptLogprobsRunExactInABoundedEngine) {
-  const auto bounded = LoadTiny({.max_model_len = 8192});
+  // The least KEEP, so that bounded rows would differ.
+  const auto probe = LoadTiny({});
+  const ReplayShape& shape = probe->core_options().scheduler.shape;
+  const auto bounded =
+      LoadTiny({.max_model_len = 8192, .replay_keep = shape.window + shape.verify_width});
   const auto exact = LoadTiny({.max_model_len = 8192, .replay = "exact"});
   Request request = Ask(500, 4, 3);
   request.prompt_logprobs = 1;
