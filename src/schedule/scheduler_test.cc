@@ -393,6 +393,22 @@ TEST(Preemption, WithRoomNowhereTheNewestIsComputedAgainAndCounted) {
   }
 }
 
+TEST(Preemption, OnRequestWithoutHostMemoryItIsComputedAgain) {
+  CacheSizes sizes = Full::Small();
+  sizes.num_saves = 0;
+  Full full(sizes);
+  const int a = full.Add(1);
+  full.driver.Step();
+  full.driver.Preempt(a);
+  full.driver.Step();
+  ASSERT_NE(full.driver.RowsOf(a), nullptr);
+  EXPECT_EQ(full.driver.RowsOf(a)->begin, 0);
+  EXPECT_EQ(full.driver.scheduler().stats().preempt_recomputed, 1);
+  full.driver.Run();
+  EXPECT_EQ(full.driver.At(a).end, DriverEnd::kDone);
+  full.driver.CheckNothingHeld();
+}
+
 // A hit with a snapshot leaves the decoder half out before it; a cold computation may not.
 TEST(Preemption, WhatIsComputedAgainIsComputedCold) {
   SchedulerOptions options = Options();
