@@ -48,6 +48,7 @@ Scheduler::Scheduler(const SchedulerOptions& options, const CacheSizes& sizes)
   running_.reserve(num_seqs);
   preempted_.reserve(num_seqs);
   batch_.reserve(num_seqs);
+  scratch_pages_.reserve(static_cast<size_t>(sizes.num_pages));
   pending_saves_.reserve(static_cast<size_t>(sizes.num_host_pages));
 }
 

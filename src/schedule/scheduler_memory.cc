@@ -88,22 +88,24 @@ bool Scheduler::Start(Entry& entry) {
   const Hit hit = FindHit(entry);
   const std::span<const PageKey> keys = entry.spec.keys->keys();
   const int32_t num_hit = hit.plan.num_cached / kTokensPerPage;
-  // Holds what the device has before anything is evicted to make room.
+  // Holds what the device has before anything is evicted to make room. In the scratch: what does
+  // not start takes no memory.
+  scratch_pages_.clear();
   for (int32_t i = 0; i < num_hit; ++i) {
     const int32_t page = pages_.Find(keys[static_cast<size_t>(i)]);
     if (page >= 0) pages_.AddReference(page);
-    entry.pages.push_back(page);
+    scratch_pages_.push_back(page);
   }
   const auto num_held =
-      std::count_if(entry.pages.begin(), entry.pages.end(), [](int32_t page) { return page >= 0; });
+      std::count_if(scratch_pages_.begin(), scratch_pages_.end(), [](int32_t p) { return p >= 0; });
   const int64_t needed = PagesFor(entry.prefill_end) - num_held;
   if (needed > pages_.num_available() - PromisedPages()) {
-    while (!entry.pages.empty()) {
-      if (entry.pages.back() >= 0) pages_.Release(entry.pages.back());
-      entry.pages.pop_back();
+    for (; !scratch_pages_.empty(); scratch_pages_.pop_back()) {
+      if (scratch_pages_.back() >= 0) pages_.Release(scratch_pages_.back());
     }
     return false;
   }
+  entry.pages = scratch_pages_;
   scratch_pages_.clear();
   CHECK(pages_.Acquire(num_hit - static_cast<int32_t>(num_held), scratch_pages_));
   for (int32_t& page : entry.pages) {
