@@ -1,5 +1,6 @@
 // `deepinfer chat`: a conversation in the terminal. With piped input, a line is a turn, and only
 // answers go to stdout.
+#include "apps/answer_view.h"
 #include "apps/chat_session.h"
 #include "apps/command.h"
 #include "apps/engine_flags.h"
@@ -15,37 +16,6 @@ constexpr std::string_view kHelp =
     "/reset        starts anew, the system text stays\n"
     "/quit         leaves (Ctrl-D too)\n"
     "Ctrl-C        stops the answer\n";
-
-// Shows an answer: thinking dimmed on a terminal, left out elsewhere.
-class AnswerView {
- public:
-  AnswerView(bool terminal, bool show_thinking)
-      : terminal_(terminal), show_thinking_(show_thinking) {}
-
-  Status Show(const AnswerDelta& delta) {
-    const bool thinking = delta.kind == AnswerDelta::Kind::kReasoning;
-    if (thinking && !show_thinking_) return OkStatus();
-    std::string out;
-    if (thinking != dimmed_) {
-      if (terminal_) out += thinking ? "\x1b[2m" : "\x1b[0m";
-      if (!thinking) out += "\n\n";  // between thinking and answer
-      dimmed_ = thinking;
-    }
-    out += delta.kind == AnswerDelta::Kind::kCall
-               ? StrCat("[call ", delta.call.name, " ", delta.call.arguments, "]")
-               : delta.text;
-    return WriteStdout(out);
-  }
-
-  Status End() {
-    const bool reset = std::exchange(dimmed_, false) && terminal_;
-    return WriteStdout(reset ? "\x1b[0m\n" : "\n");
-  }
-
- private:
-  const bool terminal_, show_thinking_;
-  bool dimmed_ = false;
-};
 
 class ChatLoop {
  public:
@@ -92,7 +62,7 @@ class ChatLoop {
   }
 
   Status Turn(const std::string& text) {
-    AnswerView view(terminal_, show_thinking_);
+    AnswerView view({.dim_thinking = terminal_, .show_thinking = show_thinking_}, WriteStdout);
     Status output;
     const MonotonicTime start = clock_.Now();
     const auto outcome = session_.Ask(text, {.show =
@@ -108,6 +78,7 @@ class ChatLoop {
       return OkStatus();
     }
     DI_RETURN_IF_ERROR(view.End());
+    DI_RETURN_IF_ERROR(WriteStdout("\n"));
     const double seconds = Seconds(clock_.Now() - start);
     LogInfo(outcome->num_tokens, " tokens in ", seconds, " s; seed ", outcome->seed,
             outcome->reason == FinishReason::kLength      ? "; cut at the length limit"

@@ -2,8 +2,10 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <span>
 
 #include "apps/answer_collector.h"
+#include "apps/answer_view.h"
 #include "apps/command.h"
 #include "apps/generate_inputs.h"
 #include "apps/result_output.h"
@@ -21,6 +23,34 @@ struct Item {
   std::optional<Error> error;
 
   bool done() const { return error || answers.done(); }
+};
+
+// A chat's answer for a person: thinking only where it can be dimmed.
+class ChatText {
+ public:
+  ChatText(const AnswerTokens& tokens, bool in_thinking, bool terminal, AnswerView::Write write)
+      : parser_(tokens, in_thinking),
+        view_({.dim_thinking = terminal, .show_thinking = terminal}, std::move(write)) {}
+
+  Status Feed(std::span<const int32_t> ids, std::span<const std::string> pieces) {
+    for (size_t i = 0; i < ids.size(); ++i) {
+      DI_RETURN_IF_ERROR(Show(parser_.Feed(ids[i], pieces[i])));
+    }
+    return OkStatus();
+  }
+  Status End() {
+    DI_RETURN_IF_ERROR(Show(parser_.Finish()));
+    return view_.End();
+  }
+
+ private:
+  Status Show(const std::vector<AnswerDelta>& deltas) {
+    for (const AnswerDelta& delta : deltas) DI_RETURN_IF_ERROR(view_.Show(delta));
+    return OkStatus();
+  }
+
+  AnswerParser parser_;
+  AnswerView view_;
 };
 
 class GenerateRun {
@@ -48,6 +78,7 @@ class GenerateRun {
       if (!interrupted_) DI_RETURN_IF_ERROR(WriteReady());
     }
     progress_.reset();
+    if (chat_stream_ != nullptr) DI_RETURN_IF_ERROR(chat_stream_->End());
     if (streaming_) DI_RETURN_IF_ERROR(output_.Write("\n"));
     if (interrupted_) {
       PrintError("deepinfer generate: interrupted");
@@ -62,6 +93,10 @@ class GenerateRun {
   void Prepare(std::vector<GenerateInput> inputs) {
     items_.reserve(inputs.size());
     const bool one = inputs.size() == 1;
+    if (engine_.tokenizer() != nullptr) {
+      if (auto tokens = AnswerTokens::Of(*engine_.tokenizer()); tokens.ok())
+        answer_tokens_ = *tokens;
+    }
     for (GenerateInput& input : inputs) {
       Item& item = items_.emplace_back(Item{.input = std::move(input)});
       if (!item.input.request.ok()) {
@@ -71,6 +106,11 @@ class GenerateRun {
       const int32_t num_choices = item.input.request->request.num_choices;
       item.answers = AnswerCollector(num_choices);
       streaming_ = one && num_choices == 1 && !flags_.json && flags_.output == "-";
+      if (streaming_ && IsChat(item)) {
+        chat_stream_ = std::make_unique<ChatText>(
+            *answer_tokens_, item.input.request->in_thinking, StdoutIsTerminal(),
+            [this](std::string_view text) { return output_.Write(text); });
+      }
     }
   }
 
@@ -103,13 +143,29 @@ class GenerateRun {
     const auto* tokens = std::get_if<TokensEvent>(&event);
     if (tokens == nullptr) return OkStatus();
     num_tokens_ += std::ssize(tokens->ids);
+    if (chat_stream_ != nullptr) return chat_stream_->Feed(tokens->ids, tokens->pieces);
     return streaming_ ? output_.Write(TextOf(*tokens)) : OkStatus();
   }
+
+  bool IsChat(const Item& item) const { return answer_tokens_ && item.input.request->is_chat; }
 
   // Without a tokenizer the ids are the text.
   std::string TextOf(const TokensEvent& tokens) const {
     if (engine_.tokenizer() != nullptr) return tokens.text;
     return StrCat(tokens.first_idx > 0 ? " " : "", Join(tokens.ids, " "));
+  }
+
+  std::string TextOf(const Item& item, const ChoiceAnswer& choice) const {
+    if (engine_.tokenizer() == nullptr) return Join(choice.ids, " ");
+    if (!IsChat(item)) return choice.Text();
+    std::string text;
+    ChatText chat(*answer_tokens_, item.input.request->in_thinking, false,
+                  [&text](std::string_view piece) {
+                    text += piece;
+                    return OkStatus();
+                  });
+    CHECK(chat.Feed(choice.ids, choice.pieces).ok() && chat.End().ok());  // nothing to fail
+    return text;
   }
 
   // Writes every answer whose predecessors are written.
@@ -148,7 +204,7 @@ class GenerateRun {
     if (item.error) return items_.size() > 1 ? "\n" : "";
     std::string text;
     for (const ChoiceAnswer& choice : item.answers.choices()) {
-      text += engine_.tokenizer() != nullptr ? choice.Text() : Join(choice.ids, " ");
+      text += TextOf(item, choice);
       text += "\n";
     }
     return text;
@@ -176,7 +232,9 @@ class GenerateRun {
   size_t next_item_ = 0;  // to be submitted
   size_t num_written_ = 0;
   int64_t num_failed_ = 0, num_tokens_ = 0;
-  bool streaming_ = false;  // the one answer's text goes out as it comes
+  bool streaming_ = false;                     // the one answer's text goes out as it comes
+  std::optional<AnswerTokens> answer_tokens_;  // none: the tokenizer knows no chat
+  std::unique_ptr<ChatText> chat_stream_;      // the one answer is a chat's
   bool interrupted_ = false;
 };
 
