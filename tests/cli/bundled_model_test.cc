@@ -66,12 +66,14 @@ TEST_F(BundledModel, InspectFindsNothingWrong) {
 }
 
 TEST_F(BundledModel, EvalTasksGivesOneObjectAndRightAnswers) {
-  const std::string json = Run("eval tasks --tasks arithmetic,keyval --items 8 --seed 5 --json");
+  Write("text.txt", "The farmer and the fox went to the river, and the fox told a story.");
+  const std::string json =
+      Run("eval tasks --tasks arithmetic,keyval --items 4 --seed 5 --text text.txt --json");
   for (const char* name : {"\"tasks\"", "\"arithmetic\"", "\"keyval\"", "\"accepted_length\"",
                            "\"confidence_ece\"", "\"perplexity\"", "\"bounded\""}) {
     EXPECT_NE(json.find(name), std::string::npos) << name << "\n" << json;
   }
-  EXPECT_NE(json.find("\"right\": 8"), std::string::npos) << json;
+  EXPECT_NE(json.find("\"right\": 4"), std::string::npos) << json;
 }
 
 }  // namespace
