@@ -1,4 +1,5 @@
 // `deepinfer eval tasks`: what a model can do, on exercises that its training never saw.
+#include <memory>
 #include <sstream>
 
 #include "apps/command.h"
@@ -14,7 +15,7 @@ namespace {
 
 struct EvalTasksFlags {
   EngineFlags engine;
-  std::string tasks, text;
+  std::string tasks, text, wrong;
   std::optional<uint64_t> seed;
   int32_t items = 0, draft_items = 0, max_answer_tokens = 512;
   bool json = false;
@@ -50,6 +51,10 @@ void EvalTasksFlags::AddTo(OptionSet& options) {
                        "evaluation makes up",
                .unit = "FILE"},
               &text);
+  options.Add({.flag = "wrong",
+               .help = "where wrong answers (exact replay) go, with prompt and right answer, JSONL",
+               .unit = "FILE"},
+              &wrong);
   options.Add({.flag = "json", .help = "one JSON object instead of tables"}, &json);
   engine.AddLoadingTo(options);
   engine.AddServingTo(options);
@@ -84,6 +89,11 @@ StatusOr<int> RunEvalTasksCommand(const CommandContext& context) {
   if (!flags.text.empty()) {
     DI_ASSIGN_OR_RETURN(wanted.text, context.disk.ReadText(flags.text));
     if (wanted.text.empty()) return InvalidArgument(flags.text, ": empty, expected a text");
+  }
+  std::unique_ptr<WritableFile> wrong;
+  if (!flags.wrong.empty()) {
+    DI_ASSIGN_OR_RETURN(wrong, context.disk.Create(flags.wrong));
+    wanted.wrong = wrong.get();
   }
   flags.engine.engine.replay = "exact";
   DI_ASSIGN_OR_RETURN(const auto engine, LoadWithProgress(flags.engine, context));

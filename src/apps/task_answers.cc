@@ -50,4 +50,29 @@ StatusOr<std::vector<TaskAnswer>> AnswerItems(EngineCore& core, std::span<const 
   return answers;
 }
 
+std::string WrongAnswerJson(std::string_view task, const TaskItem& item, const TaskAnswer& answer,
+                            const Tokenizer& tokenizer) {
+  const Message& expected = item.exercise.conversation.messages.back();
+  std::string content;
+  for (const ContentPart& part : expected.content) content += part.text;
+  JsonValue out = JsonValue::Object();
+  out.Set("task", JsonValue::String(std::string(task)));
+  out.Set("key", JsonValue::String(item.exercise.key));
+  out.Set("prompt", JsonValue::String(tokenizer.Decode(item.prompt.ids)));
+  out.Set("expected", JsonValue::String(content));
+  if (!expected.tool_calls.empty()) {
+    JsonValue calls;
+    calls.kind = JsonValue::Kind::kArray;
+    for (const ToolCall& call : expected.tool_calls) {
+      JsonValue one = JsonValue::Object();
+      one.Set("name", JsonValue::String(call.name));
+      one.Set("arguments", call.arguments);
+      calls.items.push_back(std::move(one));
+    }
+    out.Set("expected_calls", std::move(calls));
+  }
+  out.Set("answer", JsonValue::String(tokenizer.Decode(answer.ids)));
+  return DumpJson(out) + "\n";
+}
+
 }  // namespace deepinfer

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <functional>
 #include <span>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "apps/task_items.h"
@@ -28,5 +30,10 @@ struct AnswerOptions {
 // EngineCore::Submit; the first failure of a request.
 StatusOr<std::vector<TaskAnswer>> AnswerItems(EngineCore& core, std::span<const TaskItem> items,
                                               const AnswerOptions& options);
+
+// {"task":, "key":, "prompt":, "expected":, "expected_calls":, "answer":} and a line end. The
+// prompt and the answer as the model reads and writes them; the calls only if some are expected.
+std::string WrongAnswerJson(std::string_view task, const TaskItem& item, const TaskAnswer& answer,
+                            const Tokenizer& tokenizer);
 
 }  // namespace deepinfer

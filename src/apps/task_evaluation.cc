@@ -121,9 +121,26 @@ class Evaluator {
     return all;
   }
 
+  // One JSON object a line.
+  Status WriteWrong() {
+    if (options_.wrong == nullptr) return OkStatus();
+    std::string lines;
+    for (size_t i = 0; i < items_.size(); ++i) {
+      for (size_t k = 0; k < items_[i].items.size(); ++k) {
+        const TaskItem& item = items_[i].items[k];
+        if (IsRight(item.exercise, answers_[i][k].parsed)) continue;
+        lines += WrongAnswerJson(result_.tasks[i].name, item, answers_[i][k], *engine_.tokenizer());
+      }
+    }
+    DI_RETURN_IF_ERROR(
+        options_.wrong->Append({reinterpret_cast<const uint8_t*>(lines.data()), lines.size()}));
+    return options_.wrong->Commit();
+  }
+
   Status AnswerExact() {
     const MonotonicTime start = clock_.Now();
     DI_ASSIGN_OR_RETURN(answers_, Answer(engine_.core(), "exact", &TaskScore::right_exact));
+    DI_RETURN_IF_ERROR(WriteWrong());
     for (size_t i = 0; i < answers_.size(); ++i) {
       for (const TaskAnswer& answer : answers_[i]) {
         result_.tasks[i].num_answer_tokens += std::ssize(answer.ids);

@@ -7,6 +7,7 @@
 
 #include "apps/task_scores.h"
 #include "base/clock.h"
+#include "base/disk.h"
 #include "engine/loaded_engine.h"
 
 namespace deepinfer {
@@ -17,7 +18,8 @@ struct TaskEvaluationOptions {
   int32_t num_draft_items = 0;     // of a task's; 0: all, of tasks that fill a context a quarter
   uint64_t seed = 0;
   int32_t max_answer_tokens = 0;
-  std::string text, text_name;  // for the perplexity; empty: stories of the evaluation's own
+  WritableFile* wrong = nullptr;  // not null: wrong answers in exact mode go there, JSONL
+  std::string text, text_name;    // for the perplexity; empty: stories of the evaluation's own
 };
 
 // Requires: the engine runs exact replay. Errors: kInvalidArgument for an unknown task; as

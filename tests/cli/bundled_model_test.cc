@@ -1,4 +1,6 @@
 // The bundled model, models/nano, as every command's default.
+#include <nlohmann/json.hpp>
+
 #include "command_runner.h"
 
 namespace deepinfer {
@@ -74,6 +76,22 @@ TEST_F(BundledModel, EvalTasksGivesOneObjectAndRightAnswers) {
     EXPECT_NE(json.find(name), std::string::npos) << name << "\n" << json;
   }
   EXPECT_NE(json.find("\"right\": 4"), std::string::npos) << json;
+}
+
+TEST_F(BundledModel, WrongAnswersAreWrittenWithTheirPrompts) {
+  Write("text.txt", "The farmer and the fox went to the river.");
+  const auto result = nlohmann::json::parse(
+      Run("eval tasks --tasks count --items 40 --draft-items 1 --seed 5 --text text.txt --json "
+          "--wrong wrong.jsonl"));
+  const auto& count = result["tasks"]["count"];
+  const auto lines = testing::Lines(testing::ReadFile(Path("wrong.jsonl")));
+  EXPECT_EQ(std::ssize(lines), count["total"].get<int>() - count["right"].get<int>());
+  ASSERT_FALSE(lines.empty());  // counting is what this model is bad at
+  const auto wrong = nlohmann::json::parse(lines[0]);
+  EXPECT_EQ(wrong["task"], "count");
+  EXPECT_NE(wrong["prompt"].get<std::string>().find("<｜User｜>"), std::string::npos);
+  EXPECT_EQ(wrong["answer"].get<std::string>().find(wrong["expected"].get<std::string>() + "<｜"),
+            std::string::npos);
 }
 
 }  // namespace
