@@ -111,10 +111,15 @@ StatusOr<int> RunChatCommand(const CommandContext& context) {
   options.Add({.flag = "effort",
                .help = "how long to think: none, low (50), high (75), max (100) or 1..100"},
               &effort);
-  options.Add({.flag = "show-thinking", .help = "shows the thinking, dimmed"}, &show_thinking);
+  options.Add({.flag = "show-thinking",
+               .help = "shows the thinking, dimmed on a terminal; not given: only there"},
+              &show_thinking);
   sampling.AddTo(options);
   engine_flags.AddTo(options);
   if (const auto code = ParseOptions(options, context)) return *code;
+  if (options.SourceOf("show-thinking") == OptionSource::kDefault) {
+    show_thinking = StdinIsTerminal() && StdoutIsTerminal();
+  }
   DI_ASSIGN_OR_RETURN(Request request, sampling.ToRequest());
   const auto thinking = ParseEffort(effort);
   if (!thinking.ok()) return Annotate(thinking.status(), "--effort");

@@ -18,7 +18,8 @@ struct Command {
 constexpr Command kCommands[] = {
     {"generate", "text from prompts: one, or JSONL in and JSONL out", RunGenerateCommand},
     {"chat", "a conversation in the terminal", RunChatCommand},
-    {"eval", "perplexity of a text (eval ppl FILE)", RunEvalCommand},
+    {"eval", "perplexity of a text (eval ppl FILE), accuracy on exercises (eval tasks)",
+     RunEvalCommand},
     {"inspect", "what a checkpoint holds, what is wrong with it, what memory it needs",
      RunInspectCommand},
     {"bench", "how fast the ops run here, beside the machine's ceilings", RunBenchCommand},

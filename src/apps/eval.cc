@@ -94,7 +94,10 @@ StatusOr<int> RunEvalCommand(const CommandContext& context) {
   OptionSet options("eval",
                     "Perplexity of a text file: deepinfer eval ppl FILE. Accuracy on exercises has "
                     "options of its own: deepinfer eval tasks --help");
-  options.Add({.flag = "what", .help = "what to measure", .choices = {"ppl"}, .positional = true},
+  options.Add({.flag = "what",
+               .help = "what to measure: ppl, or tasks with options of its own",
+               .choices = {"ppl", "tasks"},
+               .positional = true},
               &what);
   options.Add({.flag = "file", .help = "the text, UTF-8", .unit = "FILE", .positional = true},
               &flags.file);
@@ -117,6 +120,10 @@ StatusOr<int> RunEvalCommand(const CommandContext& context) {
   options.Add({.flag = "json", .help = "one JSON object instead of text"}, &flags.json);
   flags.engine.AddTo(options);
   if (const auto code = ParseOptions(options, context)) return *code;
+  if (what == "tasks") {
+    PrintError("deepinfer eval: tasks comes first: deepinfer eval tasks [options]");
+    return kExitUsage;
+  }
   if (what.empty() || flags.file.empty() || flags.window == 1) {
     PrintError(flags.window == 1
                    ? "deepinfer eval: --window: found 1, expected at least 2"

@@ -210,7 +210,25 @@ class GenerateRun {
     return text;
   }
 
+  // An answer that was cut looks like a short one, and inside its thinking like none.
+  void WarnOfCuts() const {
+    int64_t num_cut = 0;
+    for (const Item& item : items_) {
+      if (item.error) continue;
+      for (const ChoiceAnswer& choice : item.answers.choices()) {
+        num_cut += choice.finish && choice.finish->reason == FinishReason::kLength ? 1 : 0;
+      }
+    }
+    const bool any_chat = std::any_of(items_.begin(), items_.end(), [this](const Item& item) {
+      return item.input.request.ok() && IsChat(item);
+    });
+    if (num_cut == 0 || !any_chat) return;
+    LogWarning(num_cut, num_cut == 1 ? " answer was" : " answers were",
+               " cut at --max-tokens, perhaps while still thinking (--effort none does not think)");
+  }
+
   void Report(Duration time) const {
+    if (!flags_.json) WarnOfCuts();
     if (items_.size() == 1 && !items_[0].error && !flags_.sampling.request.seed) {
       LogInfo("seed ", items_[0].answers.ready().seed, " (--seed repeats this answer)");
     }

@@ -18,7 +18,7 @@ namespace {
 
 constexpr int32_t kItems = 200, kFillingItems = 100;  // of a task; filling: a context each
 constexpr int32_t kFillingDraftShare = 4;             // one of so many is answered with drafts
-constexpr int32_t kStories = 50;                      // of the perplexity's text
+constexpr int32_t kStories = 50;                      // of the perplexity's text, at most
 constexpr int32_t kWindow = 2048;                     // tokens, of the perplexity
 constexpr std::string_view kGlossTask = "gloss", kGlossFile = "gloss_check.tsv";
 
@@ -67,7 +67,8 @@ class Evaluator {
 
   Status ReadGlossCheck() {
     const std::string path = StrCat(engine_.info().model_directory, "/", kGlossFile);
-    if (!disk_.IsFile(path)) return OkStatus();
+    const TaskKind* const gloss = FindTask(kGlossTask);
+    if (gloss == nullptr || !IsAsked(*gloss) || !disk_.IsFile(path)) return OkStatus();
     DI_ASSIGN_OR_RETURN(const std::string text, disk_.ReadText(path));
     DI_ASSIGN_OR_RETURN(gloss_check_, GlossCheck::Parse(text, path));
     return OkStatus();
@@ -88,7 +89,6 @@ class Evaluator {
     result_.tasks.push_back({.name = std::string(drawn.kind->name),
                              .total = static_cast<int32_t>(drawn.items.size()),
                              .num_in_training = drawn.num_in_training,
-                             .num_duplicates = drawn.num_duplicates,
                              .split_by_key = drawn.kind->split_by_key,
                              .num_prompt_tokens = drawn.num_prompt_tokens()});
     items_.push_back(std::move(drawn));
@@ -247,7 +247,7 @@ class Evaluator {
       const TaskKind* const stories = FindTask("stories");
       if (stories == nullptr) return OkStatus();
       DI_ASSIGN_OR_RETURN(text, OwnStories(*stories));
-      score.text = StrCat(kStories, " stories of the evaluation's own");
+      score.text = StrCat(NumStories(), " stories of the evaluation's own");
     }
     DI_ASSIGN_OR_RETURN(std::vector<int32_t> tokens, engine_.EncodeText(text));
     tokens.erase(tokens.begin());  // every window has its own BOS
@@ -266,10 +266,14 @@ class Evaluator {
     return OkStatus();
   }
 
+  int32_t NumStories() const {
+    return options_.num_items > 0 ? std::min(kStories, options_.num_items) : kStories;
+  }
+
   StatusOr<std::string> OwnStories(const TaskKind& stories) const {
     DI_ASSIGN_OR_RETURN(
         const TaskItems drawn,
-        DrawItems(stories, engine_, {.num_items = kStories, .seed = options_.seed}));
+        DrawItems(stories, engine_, {.num_items = NumStories(), .seed = options_.seed}));
     std::string text;
     for (const TaskItem& item : drawn.items) {
       text += TextOfMessage(item.exercise.answer()) + "\n\n";

@@ -58,7 +58,7 @@ StatusOr<TaskItems> DrawItems(const TaskKind& kind, const LoadedEngine& engine,
       DI_ASSIGN_OR_RETURN(exercise, kind.draw(context));
       is_new = seen.emplace(exercise.task, exercise.key).second;
     }
-    drawn.num_duplicates += is_new ? 0 : 1;
+    if (!is_new) break;
     drawn.num_in_training += kind.split_by_key && IsInTraining(exercise) ? 1 : 0;
     DI_ASSIGN_OR_RETURN(EncodedChat prompt, EncodeQuestion(kind, exercise, engine));
     drawn.items.push_back({std::move(exercise), std::move(prompt)});

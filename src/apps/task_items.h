@@ -19,16 +19,16 @@ struct TaskItem {
 struct TaskItems {
   const TaskKind* kind = nullptr;
   std::vector<TaskItem> items;
-  // The hash check, made anew over what was drawn. Of kinds that are split by key:
-  int32_t num_in_training = 0;  // items of which a key belongs to training; 0, or the draw is wrong
-  int32_t num_duplicates = 0;   // items with the key of an earlier one: the kind has no more
+  // The split check, made anew over what was drawn, of kinds that are split by key: items of which
+  // a key belongs to training. 0, or the draw is wrong.
+  int32_t num_in_training = 0;
 
   int64_t num_prompt_tokens() const;
 };
 
 struct DrawOptions {
-  int32_t num_items = 0;
-  uint64_t seed = 0;  // every kind draws from it alone, whatever other kinds are drawn
+  int32_t num_items = 0;  // fewer come if the kind has no more held-out keys
+  uint64_t seed = 0;      // every kind draws from it alone, whatever other kinds are drawn
   const GlossCheck* gloss_check = nullptr;  // null: items of kind "gloss" cannot be drawn
 };
 

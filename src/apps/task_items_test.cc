@@ -28,7 +28,6 @@ TEST(TaskItems, ASeedGivesTheSameHeldOutItemsEachOnce) {
   const TaskItems first = DrawItems(Arithmetic(), Engine(), {.num_items = 200, .seed = 7}).value();
   ASSERT_EQ(first.items.size(), 200u);
   EXPECT_EQ(first.num_in_training, 0);
-  EXPECT_EQ(first.num_duplicates, 0);
   const std::vector<std::string> keys = Keys(first);
   EXPECT_EQ(std::set<std::string>(keys.begin(), keys.end()).size(), 200u);
   for (const std::string& key : keys) EXPECT_EQ(SplitOf("arithmetic", key), Split::kHeldOut);
@@ -61,7 +60,7 @@ StatusOr<Exercise> DrawOneOfThree(DrawContext& context) {
   return exercise;
 }
 
-TEST(TaskItems, TheHashCheckSeesTrainingItemsAndDuplicates) {
+TEST(TaskItems, TheSplitCheckSeesTrainingItems_AndNoKeyComesTwice) {
   int32_t num_in_training = 0;  // of the three
   for (const char* key : {"0", "1", "2"}) {
     num_in_training += SplitOf("three", key) == Split::kTraining ? 1 : 0;
@@ -70,8 +69,8 @@ TEST(TaskItems, TheHashCheckSeesTrainingItemsAndDuplicates) {
   TaskKind kind = {.name = "three", .draw = DrawOneOfThree};
   const TaskItems three = DrawItems(kind, Engine(), {.num_items = 3, .seed = 1}).value();
   EXPECT_EQ(three.num_in_training, num_in_training);
-  EXPECT_EQ(three.num_duplicates, 0);
-  EXPECT_EQ(DrawItems(kind, Engine(), {.num_items = 5, .seed = 1})->num_duplicates, 2);
+  EXPECT_EQ(three.items.size(), 3u);
+  EXPECT_EQ(DrawItems(kind, Engine(), {.num_items = 5, .seed = 1})->items.size(), 3u);
   kind.split_by_key = false;
   EXPECT_EQ(DrawItems(kind, Engine(), {.num_items = 3, .seed = 1})->num_in_training, 0);
 }

@@ -31,21 +31,20 @@ void AddTasks(std::string& text, const Evaluation& evaluation) {
     text += "\n";
   }
   for (const auto& [task, why] : evaluation.skipped) {
-    Append(text, "%-12s skipped: %s\n", task.c_str(), why.c_str());
+    Append(text, "%-12s skipped: ", task.c_str());
+    text += StrCat(why, "\n");
   }
   text += "exact, bounded: replay modes; prompt, answer: means; cut: answers that did not end\n";
 }
 
 void AddCheck(std::string& text, const Evaluation& evaluation) {
-  int32_t checked = 0, in_training = 0, duplicates = 0;
+  int32_t checked = 0, in_training = 0;
   for (const TaskScore& task : evaluation.tasks) {
     checked += task.split_by_key ? task.total : 0;
     in_training += task.num_in_training;
-    duplicates += task.num_duplicates;
   }
-  Append(text,
-         "hash check          %d items, %d of them in training; %d drawn twice; seed %llu%s\n",
-         checked, in_training, duplicates, static_cast<unsigned long long>(evaluation.seed),
+  Append(text, "split check         %d items, no key twice, %d of them of training; seed %llu%s\n",
+         checked, in_training, static_cast<unsigned long long>(evaluation.seed),
          evaluation.seed_of_weights ? " (of the weights' SHA-256)" : "");
 }
 
@@ -54,11 +53,9 @@ void AddDrafts(std::string& text, const Evaluation& evaluation) {
   if (!evaluation.has_drafts) text += "accepted length     none: the model has no draft blocks\n";
   if (evaluation.has_drafts && draft.num_steps > 0) {
     Append(text,
-           "accepted length     %.3f with %zu drafts, %lld steps of %lld answers; %.3f tokens a "
-           "step\n",
+           "accepted length     %.3f tokens a step with %zu drafts, %lld steps of %lld answers\n",
            draft.AcceptedLength(), evaluation.by_position.size(),
-           static_cast<long long>(draft.num_steps), static_cast<long long>(draft.num_answers),
-           draft.TokensPerStep());
+           static_cast<long long>(draft.num_steps), static_cast<long long>(draft.num_answers));
   }
   Append(text, "draft loop          %lld of %lld answers are not the engine's\n",
          static_cast<long long>(draft.num_different), static_cast<long long>(draft.num_answers));
@@ -111,7 +108,6 @@ JsonValue DraftJson(const DraftScore& draft, bool has_drafts) {
                  {"accepted_drafts", JsonNumber(draft.num_accepted)},
                  {"answer_tokens", JsonNumber(draft.num_tokens)},
                  {"accepted_length", measured ? JsonNumber(draft.AcceptedLength()) : JsonValue()},
-                 {"tokens_per_step", measured ? JsonNumber(draft.TokensPerStep()) : JsonValue()},
                  {"different_answers", JsonNumber(draft.num_different)}});
 }
 
@@ -126,7 +122,6 @@ JsonValue TaskJson(const TaskScore& task, bool has_drafts) {
                  {"cut", JsonNumber(int64_t{task.num_cut})},
                  {"split_by_key", Bool(task.split_by_key)},
                  {"items_in_training", JsonNumber(int64_t{task.num_in_training})},
-                 {"duplicates", JsonNumber(int64_t{task.num_duplicates})},
                  {"draft", DraftJson(task.draft, has_drafts)}});
 }
 

@@ -21,12 +21,9 @@ struct DraftScore {
   int64_t num_tokens = 0;     // of answers; those of the steps: without the first of each
   int64_t num_different = 0;  // answers that are not the engine's; 0, or one of the two is wrong
 
-  // Accepted drafts and the token after them, a step. Requires of both: num_steps > 0.
+  // Tokens that a step brought: accepted drafts and, unless the answer ended among them, the token
+  // after them. Requires: num_steps > 0.
   double AcceptedLength() const {
-    return 1 + static_cast<double>(num_accepted) / static_cast<double>(num_steps);
-  }
-  // Less than that where an answer ends among the accepted drafts.
-  double TokensPerStep() const {
     return static_cast<double>(num_tokens - num_answers) / static_cast<double>(num_steps);
   }
   void Add(const DraftScore& other);
@@ -36,8 +33,8 @@ struct TaskScore {
   std::string name;
   int32_t total = 0;
   int32_t right_exact = 0, right_bounded = 0;
-  int32_t num_in_training = 0, num_duplicates = 0;       // as TaskItems has them
-  bool split_by_key = true;                              // false: the hash check does not apply
+  int32_t num_in_training = 0;                           // as TaskItems has it
+  bool split_by_key = true;                              // false: the split check does not apply
   int64_t num_prompt_tokens = 0, num_answer_tokens = 0;  // of the exact answers
   int32_t num_cut = 0;                                   // exact answers without an end
   DraftScore draft;

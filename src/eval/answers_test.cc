@@ -269,7 +269,7 @@ TEST(Needle, EvaluationFillsItsLengthAndAsksOnce) {
     const StatusOr<Exercise> refused = FindTask(name)->draw(context);
     EXPECT_EQ(MessageOf(refused.status()),
               StrCat("needle: expected room for ", num_tokens, " tokens, found max_tokens ",
-                     num_tokens - 1, "; ask for longer rows"));
+                     num_tokens - 1, "; a longer row or --max-model-len has it"));
   }
 }
 

@@ -117,7 +117,7 @@ TEST(Turns, AsManyAsFitAndNotNone) {
   DrawContext context = ContextForTests(rng, Split::kTraining, one - 1);
   EXPECT_EQ(MessageOf(DrawTurns(context, "copy", 50, draw).status()),
             StrCat("copy: expected room for ", one, " tokens, found max_tokens ", one - 1,
-                   "; ask for longer rows"));
+                   "; a longer row or --max-model-len has it"));
 }
 
 // ---- Words --------------------------------------------------------------------------------------

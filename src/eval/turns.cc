@@ -54,7 +54,7 @@ StatusOr<Exercise> DrawTurns(DrawContext& context, std::string_view task, int ma
 
 Status TooShort(const DrawContext& context, std::string_view task, int32_t needed) {
   return InvalidArgument(task, ": expected room for ", needed, " tokens, found max_tokens ",
-                         context.max_tokens, "; ask for longer rows");
+                         context.max_tokens, "; a longer row or --max-model-len has it");
 }
 
 }  // namespace deepinfer

@@ -57,7 +57,7 @@ class GoldenRun {
       EndToEnd("f32idx", IndexScores::kF32, GoldenFeed::kNothing);
     }
     if (config_.num_nextn_predict_layers > 0) DraftAlone();
-    if (data_.Has("vl.logits")) ImageSpan();
+    if (data_.Has("vl.logits") && config_.has_vision) ImageSpan();
   }
 
  private:

@@ -46,6 +46,10 @@ TEST_F(BundledModel, AnswersWhenNoModelIsGiven) {
 TEST_F(BundledModel, ThinkingIsLeftOutOfPipedTextAndKeptInJson) {
   const std::string ask = "generate --chat --temperature 0 --prompt 'What is 47 + 38?'";
   EXPECT_EQ(Run(ask + " --effort none"), "85\n");
+  EXPECT_EQ(Run(ask), "85\n");
+  EXPECT_EQ(Output("unset DEEPINFER_HF_MODEL_DIR; printf 'What is 47 + 38?\n' | deepinfer chat "
+                   "--temperature 0"),
+            "85\n");
   const std::string json = Run(ask + " --json");
   EXPECT_NE(json.find("\"reasoning_content\""), std::string::npos) << json;
   EXPECT_NE(json.find("\"content\": \"85\""), std::string::npos) << json;
@@ -75,7 +79,9 @@ TEST_F(BundledModel, EvalTasksGivesOneObjectAndRightAnswers) {
                            "\"confidence_ece\"", "\"perplexity\"", "\"bounded\""}) {
     EXPECT_NE(json.find(name), std::string::npos) << name << "\n" << json;
   }
-  EXPECT_NE(json.find("\"right\": 4"), std::string::npos) << json;
+  const auto tasks = nlohmann::json::parse(json)["tasks"];
+  EXPECT_EQ(tasks["arithmetic"]["right"], 4) << json;
+  EXPECT_EQ(tasks["keyval"]["right"], 4) << json;
 }
 
 TEST_F(BundledModel, WrongAnswersAreWrittenWithTheirPrompts) {

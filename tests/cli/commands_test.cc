@@ -162,7 +162,7 @@ TEST_F(BadInput, ChatSaysWhatIsMissing) {
 TEST_F(Chat, PipedLinesAreTurnsAndResetForgets) {
   const auto answers = [&](const std::string& input) {
     return Output("printf '" + input +
-                  "' | deepinfer chat --max-tokens 12 --seed 4 --log-level warning");
+                  "' | deepinfer chat --effort none --max-tokens 12 --seed 4 --log-level warning");
   };
   const std::string one = answers("Hi\\n");
   EXPECT_GT(one.size(), 1u);
@@ -176,10 +176,14 @@ TEST_F(Chat, PipedLinesAreTurnsAndResetForgets) {
 
 TEST_F(Chat, ThinkingCanBeLeftOut) {
   // The answer begins inside the thinking; nothing closes it in these few tokens.
-  EXPECT_EQ(Output("printf 'Hi\\n' | deepinfer chat --forced-token-ids 113,114 --max-tokens 2"),
+  EXPECT_EQ(Output("printf 'Hi\\n' | deepinfer chat --forced-token-ids 113,114 --max-tokens 2 "
+                   "--show-thinking"),
             "ab\n");
-  EXPECT_EQ(Output("printf 'Hi\\n' | deepinfer chat --forced-token-ids 113,7,114 --max-tokens 3"),
+  EXPECT_EQ(Output("printf 'Hi\\n' | deepinfer chat --forced-token-ids 113,7,114 --max-tokens 3 "
+                   "--show-thinking"),
             "a\n\nb\n");
+  EXPECT_EQ(Output("printf 'Hi\\n' | deepinfer chat --forced-token-ids 113,7,114 --max-tokens 3"),
+            "b\n");  // not asked for, and no terminal
   EXPECT_EQ(Output("printf 'Hi\\n' | deepinfer chat --forced-token-ids 113,7,114 --max-tokens 3 "
                    "--no-show-thinking"),
             "b\n");

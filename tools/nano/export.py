@@ -140,6 +140,7 @@ def export(model, model_folder, out, temperatures=None):
     write_shards(tensors(model), out)
     with open(os.path.join(model_folder, "config.json")) as file:
         config = json.load(file)
+    config["text_config"].pop("dspark_confidence_temperatures", None)   # of other draft blocks
     if temperatures:
         config["text_config"]["dspark_confidence_temperatures"] = temperatures
     with open(os.path.join(out, "config.json"), "w") as file:

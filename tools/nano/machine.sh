@@ -5,7 +5,7 @@
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 root=$(cd "$here/../.." && pwd)
 PYTHON=${PYTHON:-python3}
-RUN=${NANO_RUN:-/tmp/nano_run}
+RUN=${NANO_RUN:-${TMPDIR:-/tmp}/nano_run}
 export PYTHONUNBUFFERED=1
 export TORCHINDUCTOR_CACHE_DIR=$RUN/cache/inductor TRITON_CACHE_DIR=$RUN/cache/triton
 
