@@ -1,6 +1,7 @@
 // One mistake on purpose, and the golden check must turn red: golden_faults FAULT GOLDEN_DIR
-// With "record" behind it, the mistaken run is written into GOLDEN_DIR instead, for checks that are
-// not ours (tools/oracle).
+// The check is layer by layer. With "whole" behind it, it is the end to end one, for folders
+// without layer streams. With "record", the mistaken run is written into GOLDEN_DIR instead, for
+// checks that are not ours (tools/oracle).
 //
 // The mistakes are those of the golden data's mutations.json that show layer by layer (the two
 // others have tests in kernels/: sinkhorn_19_iters against the mHC vectors). "none" must stay
@@ -25,10 +26,8 @@ int Record(const std::string& folder, const Backend& backend, const std::string&
   return written.ok() ? 0 : Failed(written.status());
 }
 
-int Check(const std::string& folder, const Backend& backend, const std::string& work_dir,
-          const std::string& fault) {
-  const auto report = RunGoldenCheck(
-      RealDisk(), folder, {.backend = backend, .work_dir = work_dir, .layers_only = true});
+int Check(const std::string& folder, const GoldenOptions& options, const std::string& fault) {
+  const auto report = RunGoldenCheck(RealDisk(), folder, options);
   if (!report.ok()) return Failed(report.status());
   int num_red = 0;
   for (const GoldenFigure& figure : report->figures) {
@@ -45,9 +44,9 @@ int Check(const std::string& folder, const Backend& backend, const std::string& 
 
 int main(int argc, char** argv) {
   using namespace deepinfer;
-  const bool records = argc == 4 && std::string_view(argv[3]) == "record";
-  if (argc != 3 && !records) {
-    std::fprintf(stderr, "usage: golden_faults FAULT GOLDEN_DIR [record]\n");
+  const std::string_view mode = argc == 4 ? argv[3] : "layers";
+  if (argc < 3 || argc > 4 || (mode != "layers" && mode != "whole" && mode != "record")) {
+    std::fprintf(stderr, "usage: golden_faults FAULT GOLDEN_DIR [whole | record]\n");
     return 2;
   }
   const std::string fault = argv[1], folder = argv[2];
@@ -55,5 +54,6 @@ int main(int argc, char** argv) {
   ThreadPool threads(1);
   const Backend backend = {.variant = kRefVariant, .threads = &threads};
   const std::string work_dir = StrCat(folder, "-generated-for-", fault);
-  return records ? Record(folder, backend, work_dir) : Check(folder, backend, work_dir, fault);
+  if (mode == "record") return Record(folder, backend, work_dir);
+  return Check(folder, {backend, work_dir, mode == "layers"}, fault);
 }

@@ -56,6 +56,8 @@ TEST_P(GoldenCpu, Tiny) { ExpectGreen(Stored("tiny"), GetParam()); }
 TEST(Golden, TinyOracle) { ExpectGreen(Stored("tiny"), kRefVariant); }
 TEST_P(GoldenCpu, ManyExperts) { ExpectGreen(Stored("A"), GetParam()); }
 TEST(Golden, ManyExpertsOracle) { ExpectGreen(Stored("A"), kRefVariant); }
+// The bundled model, by the arithmetic of its training's language (tools/nano/reference.py).
+TEST_P(GoldenCpu, Bundled) { ExpectGreen(Stored("nano"), GetParam(), 11); }
 TEST_P(GoldenCpu, RealAttention) { ExpectGreen(Stored("B"), GetParam()); }
 
 // B with its layer streams, which do not fit into the repository; limits.json of the stored copy

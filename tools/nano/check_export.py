@@ -1,31 +1,38 @@
 #!/usr/bin/env python3
-"""Compares model.py, inference grids on, with a run of other arithmetic in the golden layout.
+"""Compares the PyTorch definition (reference.py) with a run of other arithmetic in the golden layout.
 
     check_export.py GOLDEN_DIR                               outputs that are there already (tests/golden/README.md)
     check_export.py --engine deepinfer --model DIR [--prompts FILE.bin] [--tokens 160]
                                                              lets the engine run DIR first, on windows of a shard of ids
 
-Prints every figure beside its limit; exit status 1 if one is outside.
+Layer by layer from the stored streams, end to end with the stored selections and without, the draft alone; and, with a
+wide limit, how far the arithmetic of training (model.py, grids on) is. Prints every figure beside its limit; exit status 1
+if one is outside. The limits are those of the golden data, but for what limits.json of the folder or of tests/golden/nano
+(--model) says.
 """
 import argparse
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
 
 import numpy as np
 import torch
-from safetensors import safe_open
 from safetensors.torch import save_file
 
 from engram import token_classes
-from model import Config, Model
-from read_checkpoint import fill
+from golden import Drafts, Given, Layers, follow, load, relative
+from model import Config
+from read_checkpoint import open_model
+from reference import Tap
 
-# Relative RMS. model.py sums all experts in one product and keeps no BF16 probabilities, so it is not the strict oracle.
-INJECTED, FREE, DRAFT = 3e-2, 5e-2, 2e-2
-CONFIDENCE = 0.1    # largest difference of a logit
+HERE = os.path.dirname(os.path.abspath(__file__))
+TRAINED_LIMITS = os.path.join(HERE, "..", "..", "tests", "golden", "nano", "limits.json")
+LIMITS = {"injected": 1.5e-2, "free": 5e-2, "layers": 0.995, "decode_layers": 0.995, "selections": 0, "draft": 5e-3}
+TRAINING = 8e-2     # logits of model.py with grids, relative RMS: it sums all experts in one product and has no BF16 probabilities
+CONFIDENCE = 5e-2   # largest difference of a logit
 
 
 class Figures:
@@ -43,10 +50,6 @@ class Figures:
         print(f"{name:46s} {measured:10.4g}  limit {limit:8.4g}  {'ok' if good else 'OUTSIDE'}")
 
 
-def relative(a, b):
-    return ((a.double() - b.double()).norm() / b.double().norm()).item()
-
-
 def classes_of(checkpoint, config):
     path = os.path.join(checkpoint, "engram_classes.bin")
     if os.path.exists(path):
@@ -58,7 +61,7 @@ def selections(out, config, tokens):
     """Stored selections of the prompt as masks, layer -> [1,T,n] uint8."""
     result = {}
     for l in config.idx_src:
-        chosen = out.get(f"official.sel_prompt.{l}", out.get(f"sel_prompt.{l}")).long()
+        chosen = out[f"official.sel_prompt.{l}"].long()
         n = tokens // config.ratios[l]
         mask = torch.zeros(tokens, n + 1, dtype=torch.uint8)
         mask.scatter_(1, torch.where(chosen < 0, n, chosen), 1)
@@ -66,61 +69,68 @@ def selections(out, config, tokens):
     return result
 
 
-def check_text(model, out, figures, free):
+def clear_argmax(got, want, limit):
+    """Share of rows with the same best token, of those whose two best are further apart than the limit could explain."""
+    top = want.topk(2, -1).values
+    clear = top[:, 0] - top[:, 1] > 4 * limit * want.square().mean().sqrt()
+    return ((got.argmax(-1) == want.argmax(-1)) | ~clear).float().mean().item()
+
+
+def check_layers(model, out, temperatures, limits, figures):
+    tap, drafts = Layers(out, model.c.layers), Drafts(out, temperatures)
+    follow(model, out, tap, drafts)
+    for what, layers, limit in (("after attention", tap.attention, "layers"), ("after experts", tap.experts, "layers"),
+                                ("decode steps", tap.decode, "decode_layers")):
+        for l, figure in enumerate(layers):
+            figures.at_least(f"{what}, layer {l}, bit-equal", figure.value(), limits[limit])
+    figures.at_least("after engram, bit-equal", tap.engrams.value(), limits["layers"])
+    figures.at_least("draft input, bit-equal", tap.mains.value(), limits["layers"])
+    figures.at_most("engram rows, different", tap.engram_rows, 0)
+    figures.at_most("expert routes, different rows", tap.wrong_routes, 0)
+    figures.at_most("candidate blocks, different rows", tap.wrong_blocks, 0)
+    figures.at_most(f"selections, different rows ({tap.ties} near ties)", tap.wrong_selections, limits["selections"])
+    figures.at_most("draft, clear ids, different", drafts.wrong, 0)
+    figures.at_most("draft logits, relative RMS", drafts.error(), limits["draft"])
+    figures.at_most("draft confidence, largest difference", drafts.confidence, CONFIDENCE)
+
+
+def check_whole(model, out, name, tap, limit, figures):
+    prompt, steps, _ = follow(model, out, tap)
+    for part, got, want in (("prompt", prompt, out["official.prompt_logits"]), ("decode", steps, out["official.decode_logits"])):
+        figures.at_most(f"logits, {name}, {part}, relative RMS", relative(got, want), limit)
+        figures.at_least(f"argmax, {name}, {part}, equal where clear", clear_argmax(got, want, limit), 1)
+
+
+def check_training(model, out, figures):
+    model.quant = True
     ids = out["prompt_ids"].long()[None]
-    want = out["official.prompt_logits"]
-    for i, l in enumerate(model.c.eng_layers):
-        same = (model.engram_ids(i, ids)[0].int() == out["engram_rows"][:, i]).float().mean().item()
-        figures.at_least(f"engram rows of layer {l}, equal", same, 1)
-    for name, inject, limit in (("injected", selections(out, model.c, ids.shape[1]), INJECTED), ("free", None, FREE)):
-        if inject is None and not free:
-            continue
-        got = model.logits(model(ids, select=True, inject=inject)["h"])[0]
-        figures.at_most(f"logits, {name}, relative RMS", relative(got, want), limit)
-        if inject:
-            best = want.topk(2, -1).values
-            clear = best[:, 0] - best[:, 1] > 4 * limit * want.square().mean().sqrt()
-            same = got.argmax(-1) == want.argmax(-1)
-            figures.at_least(f"argmax equal where clear ({int(clear.sum())} of {len(same)})", (same | ~clear).float().mean().item(), 1)
+    got = model.logits(model(ids, select=True, inject=selections(out, model.c, ids.shape[1]))["h"])[0]
+    figures.at_most("logits of model.py, injected, relative RMS", relative(got, out["official.prompt_logits"]), TRAINING)
 
 
-def check_draft(model, out, temperatures, figures):
-    main, decoded, T = out["main_hidden"][None], out["official.decode_tokens"].long(), out["prompt_ids"].shape[0]
-    got, worst = [], 0.0
-    for k in (0, 9, 23):
-        anchor = decoded[k + 1].view(1, 1)
-        hidden = model.draft(anchor, torch.tensor([[T + k + 1]]), main[:, :T + k + 1])[0][0]
-        prev, rows = anchor.view(1), []
-        for j in range(model.c.draft_block):
-            logits, confidence = model.draft_logits(hidden[j:j + 1], prev)
-            rows.append(logits[0])
-            worst = max(worst, abs(confidence.item() / temperatures[j] - out["draft_conf"][k, j].item()))
-            prev = out["draft_ids"][k, j].long().view(1)
-        got.append(torch.stack(rows))
-    figures.at_most("draft logits, relative RMS", relative(torch.stack(got), out["draft_logits_at_0_9_23"]), DRAFT)
-    figures.at_most("draft confidence, largest difference", worst, CONFIDENCE)
+def read_limits(path):
+    if not os.path.exists(path):
+        return LIMITS
+    with open(path) as file:
+        return LIMITS | json.load(file)
 
 
 @torch.no_grad()
 def check(folder, figures, free=True):
-    """free: also with the model's own selections, which are near ties where an indexer has learnt nothing."""
-    checkpoint = os.path.join(folder, "checkpoint")
-    with open(os.path.join(checkpoint, "config.json")) as file:
-        document = json.load(file)
-    config = Config.from_hf(document)
-    temperatures = document["text_config"].get("dspark_confidence_temperatures", [1.0] * config.draft_block)
-    model = fill(Model(config, classes_of(checkpoint, config)), checkpoint)
-    model.quant = True
-    with safe_open(os.path.join(folder, "outputs.safetensors"), "pt") as file:
-        out = {k: file.get_tensor(k) for k in file.keys()}
-    if "decode_tokens" in out:
-        out["official.decode_tokens"] = out["decode_tokens"]
-    check_text(model, out, figures, free)
-    check_draft(model, out, temperatures, figures)
+    """free: also the model's own selections and the arithmetic of training, which flip near ties where little has been learnt."""
+    model, temperatures = open_model(os.path.join(folder, "checkpoint"), classes_of)
+    limits = read_limits(os.path.join(folder, "limits.json"))
+    out = load(os.path.join(folder, "outputs.safetensors"))
+    check_layers(model, out, temperatures, limits, figures)
+    check_whole(model, out, "injected", Given(out), limits["injected"], figures)
+    if free:
+        check_whole(model, out, "free", Tap(), limits["free"], figures)
+        check_training(model, out, figures)
 
 
 def record(engine, model, prompt, folder):
     """Runs the engine on a prompt (ids, or None: a random one of its own); the golden folder is then complete."""
+    shutil.copyfile(TRAINED_LIMITS, os.path.join(folder, "limits.json"))
     checkpoint = os.path.join(folder, "checkpoint")
     os.makedirs(checkpoint)
     for name in os.listdir(model):

@@ -78,14 +78,15 @@ def rms(x, g, eps=1e-20):
 
 
 def rope_freqs(r, base, yarn=None):
-    f = 1.0 / (base ** (torch.arange(0, r, 2, dtype=torch.float64) / r))
+    """Frequencies [r/2], F32, rounded after every operation as the official code does."""
+    f = 1.0 / (base ** (torch.arange(0, r, 2, dtype=torch.float64) / r)).float()
     if yarn:
         factor, fast, slow, orig = yarn
         lo = max(math.floor(r * math.log(orig / (fast * 2 * math.pi)) / (2 * math.log(base))), 0)
         hi = min(math.ceil(r * math.log(orig / (slow * 2 * math.pi)) / (2 * math.log(base))), r - 1)
-        g = ((torch.arange(r // 2, dtype=torch.float64) - lo) / max(hi - lo, 1e-3)).clamp(0, 1)
-        f = f / factor * g + f * (1 - g)
-    return f.float()
+        s = 1 - ((torch.arange(r // 2, dtype=F32) - lo) / max(hi - lo, 1e-3)).clamp(0, 1)
+        f = f / factor * (1 - s) + f * s
+    return f
 
 
 def rope(x, cos, sin, inverse=False):

@@ -1,10 +1,12 @@
 """A checkpoint in the real formats -> model.Model, so that what was exported can be compared with the engine."""
+import json
 import os
 
 import torch
 from safetensors import safe_open
 
 from export import BF16, EXPERTS, F32, FP4_GRID, FP8, globals_of
+from model import Config, Model
 
 FP4_VALUES = torch.cat((FP4_GRID, -FP4_GRID))
 
@@ -51,3 +53,12 @@ def fill(model, folder):
                 parts = [c.value(f"{base}ffn.experts.{e}.{name}") for e in range(layer.gate.shape[0])]
                 put(getattr(layer, name), torch.stack(parts), f"{base}ffn.experts.*.{name}")
     return model
+
+
+def open_model(folder, classes):
+    """classes: (folder, Config) -> engram classes. -> filled Model, temperatures of its confidence [K]."""
+    with open(os.path.join(folder, "config.json")) as file:
+        document = json.load(file)
+    config = Config.from_hf(document)
+    temperatures = document["text_config"].get("dspark_confidence_temperatures", [1.0] * config.draft_block)
+    return fill(Model(config, classes(folder, config)), folder), torch.tensor(temperatures)
