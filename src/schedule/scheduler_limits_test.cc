@@ -5,45 +5,27 @@
 #include <limits>
 
 #include "schedule/scheduler.h"
-#include "schedule/testing/scheduler_driver.h"
+#include "schedule/testing/small_case.h"
 
 namespace deepinfer {
 namespace {
 
 using testing::DriverEnd;
 using testing::DriverRequest;
-using testing::kRealReplayShape;
-using testing::MakePrompt;
+using testing::MakeRequest;
+using testing::RowsIn;
 using testing::SchedulerDriver;
+using testing::SmallSizes;
 
-SchedulerOptions Options() {
-  return {.max_num_seqs = 8,
-          .max_num_batched_tokens = 512,
-          .max_model_len = 8192,
-          .replay = ReplayMode::kExact,
-          .shape = kRealReplayShape};
-}
-
-CacheSizes Sizes() {
-  return {.num_pages = 64, .num_host_pages = 64, .num_states = 8, .num_saves = 4, .num_slots = 16};
-}
-
-DriverRequest Request(int32_t seed, int32_t num_prompt, int32_t max_output = 1) {
-  return {.prompt = MakePrompt(seed, num_prompt), .max_output = max_output};
-}
-
-int32_t RowsIn(const SchedulerDriver& driver, int handle) {
-  const PlannedRows* rows = driver.RowsOf(handle);
-  return rows == nullptr ? 0 : rows->num_rows();
-}
+SchedulerOptions Options() { return testing::SmallOptions(ReplayMode::kExact); }
 
 // ---- who waits
 
 TEST(SchedulerLimits, FurtherChoicesCountAmongThoseThatWait) {
   SchedulerOptions options = Options();
   options.max_waiting = 3;
-  SchedulerDriver driver(options, Sizes());
-  DriverRequest more = Request(1, 100, 4);
+  SchedulerDriver driver(options, SmallSizes());
+  DriverRequest more = MakeRequest(1, 100, 4);
   more.after = driver.Add(more);
   driver.Add(more);
   EXPECT_EQ(driver.scheduler().queue_room(), 1);
@@ -71,8 +53,8 @@ TEST(SchedulerLimits, MaxWaitingHasAMaximum) {
 // ---- deadlines
 
 TEST(SchedulerLimits, AStartedRequestsFurtherChoicesHaveNoDeadlineAnyMore) {
-  SchedulerDriver driver(Options(), Sizes());
-  DriverRequest request = Request(1, 1000, 4);
+  SchedulerDriver driver(Options(), SmallSizes());
+  DriverRequest request = MakeRequest(1, 1000, 4);
   request.deadline_ms = 100;
   const int first = driver.Add(request);
   request.after = first;
@@ -87,10 +69,10 @@ TEST(SchedulerLimits, AStartedRequestsFurtherChoicesHaveNoDeadlineAnyMore) {
 TEST(SchedulerLimits, FurtherChoicesOfARequestThatNeverStartedExpireWithIt) {
   SchedulerOptions options = Options();
   options.max_num_seqs = 1;
-  SchedulerDriver driver(options, Sizes());
-  driver.Add(Request(2, 10, 50));
+  SchedulerDriver driver(options, SmallSizes());
+  driver.Add(MakeRequest(2, 10, 50));
   driver.Step();
-  DriverRequest request = Request(1, 100, 4);
+  DriverRequest request = MakeRequest(1, 100, 4);
   request.deadline_ms = 100;
   const int first = driver.Add(request);
   request.after = first;
@@ -107,7 +89,7 @@ TEST(SchedulerLimits, FurtherChoicesOfARequestThatNeverStartedExpireWithIt) {
 // Keeps every row of every step busy with prompts of a higher priority.
 class Flooded {
  public:
-  explicit Flooded(SchedulerOptions options = Options()) : driver(options, Sizes()) {
+  explicit Flooded(SchedulerOptions options = Options()) : driver(options, SmallSizes()) {
     for (int i = 0; i < 2; ++i) Pour();
   }
   bool Step() {
@@ -119,7 +101,7 @@ class Flooded {
 
  private:
   void Pour() {
-    DriverRequest request = Request(1000 + driver.num_sequences(), 512);
+    DriverRequest request = MakeRequest(1000 + driver.num_sequences(), 512);
     request.priority = 1;
     driver.Add(request);
   }
@@ -127,7 +109,7 @@ class Flooded {
 
 TEST(SchedulerLimits, WhoHasAPlaceButNoRowsExpires) {
   Flooded flooded;
-  DriverRequest request = Request(1, 100);
+  DriverRequest request = MakeRequest(1, 100);
   request.deadline_ms = 3'500;
   const int starved = flooded.driver.Add(request);
   for (int step = 0; step < 3; ++step) {
@@ -144,7 +126,7 @@ TEST(SchedulerLimits, WhoHasAPlaceButNoRowsExpires) {
 
 TEST(SchedulerLimits, APlaceWithoutRowsAgesAndDoesNotStarve) {
   Flooded flooded;
-  const int low = flooded.driver.Add(Request(1, 600));
+  const int low = flooded.driver.Add(MakeRequest(1, 600));
   std::vector<int> steps_with_rows;
   for (int step = 1; flooded.driver.At(low).alive(); ++step) {
     ASSERT_LT(step, 50);
@@ -163,9 +145,9 @@ TEST(SchedulerLimits, APlaceWithoutRowsAgesAndDoesNotStarve) {
 TEST(SchedulerLimits, ScoredRowsOfAllPromptsTogetherAreBounded) {
   SchedulerOptions options = Options();
   options.max_scored_rows = 100;
-  SchedulerDriver driver(options, Sizes());
+  SchedulerDriver driver(options, SmallSizes());
   for (int32_t i = 0; i < 4; ++i) {
-    DriverRequest request = Request(i, 90);
+    DriverRequest request = MakeRequest(i, 90);
     request.whole_prompt = request.scores_prompt = i != 3;
     driver.Add(request);
   }
@@ -185,14 +167,14 @@ TEST(SchedulerLimits, DraftsLeaveAPromptItsLeastChunk) {
   options.max_num_seqs = 64;
   options.max_num_batched_tokens = 320;
   options.num_drafts = 5;
-  CacheSizes sizes = Sizes();
+  CacheSizes sizes = SmallSizes();
   sizes.num_states = 64;
   sizes.num_pages = 256;
   SchedulerDriver driver(options, sizes);
-  for (int32_t i = 0; i < 60; ++i) driver.Add(Request(i, 4, 200));
+  for (int32_t i = 0; i < 60; ++i) driver.Add(MakeRequest(i, 4, 200));
   for (int step = 0; step < 3; ++step) driver.Step();
   EXPECT_EQ(driver.plan().num_rows, 320);  // nobody else wants them
-  const int prompt = driver.Add(Request(100, 1000));
+  const int prompt = driver.Add(MakeRequest(100, 1000));
   driver.Step();
   driver.Step();
   EXPECT_EQ(RowsIn(driver, prompt), 256);
@@ -203,7 +185,7 @@ TEST(SchedulerLimits, DraftsLeaveAPromptItsLeastChunk) {
 // ---- what is learnt
 
 TEST(SchedulerLimits, StepsWithoutRowsAreNotLearntFrom) {
-  SchedulerDriver driver(Options(), Sizes());
+  SchedulerDriver driver(Options(), SmallSizes());
   driver.scheduler().Learn({}, 1e-6);
   EXPECT_EQ(driver.scheduler().cost_model().num_steps(), 0);
   driver.scheduler().Learn({.rows = 1}, 1e-6);

@@ -6,44 +6,26 @@
 
 #include <algorithm>
 
-#include "schedule/testing/scheduler_driver.h"
+#include "schedule/testing/small_case.h"
 
 namespace deepinfer {
 namespace {
 
 using testing::DriverEnd;
 using testing::DriverRequest;
-using testing::kRealReplayShape;
-using testing::MakePrompt;
+using testing::MakeRequest;
+using testing::RowsIn;
 using testing::SchedulerDriver;
+using testing::SmallSizes;
 
-SchedulerOptions Options() {
-  return {.max_num_seqs = 8,
-          .max_num_batched_tokens = 512,
-          .max_model_len = 8192,
-          .replay = ReplayMode::kBounded,
-          .shape = kRealReplayShape};
-}
-
-CacheSizes Sizes() {
-  return {.num_pages = 64, .num_host_pages = 64, .num_states = 8, .num_saves = 4, .num_slots = 16};
-}
-
-DriverRequest Request(int32_t seed, int32_t num_prompt, int32_t max_output = 1) {
-  return {.prompt = MakePrompt(seed, num_prompt), .max_output = max_output};
-}
-
-int32_t RowsIn(const SchedulerDriver& driver, int handle) {
-  const PlannedRows* rows = driver.RowsOf(handle);
-  return rows == nullptr ? 0 : rows->num_rows();
-}
+SchedulerOptions Options() { return testing::SmallOptions(ReplayMode::kBounded); }
 
 // ---- R06: steps mix, nobody waits for nothing
 
 TEST(Scheduler, case_R06_ALoneRequestIsInTheVeryNextPlan) {
-  SchedulerDriver driver(Options(), Sizes());
+  SchedulerDriver driver(Options(), SmallSizes());
   const auto expect_next = [&](int32_t seed) {
-    const int handle = driver.Add(Request(seed, 100, 4));
+    const int handle = driver.Add(MakeRequest(seed, 100, 4));
     ASSERT_TRUE(driver.Plan());
     ASSERT_NE(driver.RowsOf(handle), nullptr);
     EXPECT_EQ(RowsIn(driver, handle), 100);
@@ -52,7 +34,8 @@ TEST(Scheduler, case_R06_ALoneRequestIsInTheVeryNextPlan) {
     driver.Run();
   };
   expect_next(1);
-  for (int32_t seed = 2; seed < 60; ++seed) driver.Add(Request(seed % 7, 40 * (seed % 9 + 1), 20));
+  for (int32_t seed = 2; seed < 60; ++seed)
+    driver.Add(MakeRequest(seed % 7, 40 * (seed % 9 + 1), 20));
   for (int i = 0; i < 5; ++i) driver.Step();
   for (int handle = 0; handle < driver.num_sequences(); handle += 3) driver.Cancel(handle);
   driver.Run();
@@ -63,10 +46,10 @@ TEST(Scheduler, case_R06_ALoneRequestIsInTheVeryNextPlan) {
 }
 
 TEST(Scheduler, case_R06_DecodeRowsAndChunksShareAStep) {
-  SchedulerDriver driver(Options(), Sizes());
-  const int a = driver.Add(Request(1, 50, 30)), b = driver.Add(Request(2, 50, 30));
+  SchedulerDriver driver(Options(), SmallSizes());
+  const int a = driver.Add(MakeRequest(1, 50, 30)), b = driver.Add(MakeRequest(2, 50, 30));
   driver.Step();
-  const int c = driver.Add(Request(3, 2000, 1));
+  const int c = driver.Add(MakeRequest(3, 2000, 1));
   int32_t prefill_rows = 0;
   for (int step = 0; step < 4; ++step) {
     ASSERT_TRUE(driver.Step());
@@ -82,10 +65,10 @@ TEST(Scheduler, case_R06_DecodeRowsAndChunksShareAStep) {
 }
 
 TEST(Scheduler, ALongPromptDoesNotHoldUpAShortOne) {
-  SchedulerDriver driver(Options(), Sizes());
-  const int long_one = driver.Add(Request(1, 3000));
+  SchedulerDriver driver(Options(), SmallSizes());
+  const int long_one = driver.Add(MakeRequest(1, 3000));
   driver.Step();
-  const int short_one = driver.Add(Request(2, 100));
+  const int short_one = driver.Add(MakeRequest(2, 100));
   ASSERT_TRUE(driver.Step());
   EXPECT_EQ(RowsIn(driver, short_one), 100);
   EXPECT_GE(RowsIn(driver, long_one), 384);  // and both advance
@@ -95,14 +78,14 @@ TEST(Scheduler, ALongPromptDoesNotHoldUpAShortOne) {
 // ---- R05: who cannot run blocks nobody
 
 TEST(Scheduler, case_R05_FirstInQueueWithoutRoomLetsOthersRunAndStartsAsSoonAsItCan) {
-  CacheSizes sizes = Sizes();
+  CacheSizes sizes = SmallSizes();
   sizes.num_pages = 20;
   SchedulerDriver driver(Options(), sizes);
-  const int holder = driver.Add(Request(1, 600, 8));  // 10 pages
+  const int holder = driver.Add(MakeRequest(1, 600, 8));  // 10 pages
   driver.Step();
-  const int large = driver.Add(Request(2, 1000));  // 16 pages: not beside the first
+  const int large = driver.Add(MakeRequest(2, 1000));  // 16 pages: not beside the first
   std::vector<int> small;
-  for (int32_t i = 0; i < 3; ++i) small.push_back(driver.Add(Request(10 + i, 60)));
+  for (int32_t i = 0; i < 3; ++i) small.push_back(driver.Add(MakeRequest(10 + i, 60)));
   ASSERT_TRUE(driver.Step());
   EXPECT_EQ(RowsIn(driver, large), 0);
   for (const int handle : small) EXPECT_EQ(RowsIn(driver, handle), 60);
@@ -117,16 +100,16 @@ TEST(Scheduler, case_R05_FirstInQueueWithoutRoomLetsOthersRunAndStartsAsSoonAsIt
 }
 
 TEST(Scheduler, case_R05_NoStarvationBehindAnEndlessStreamOfSmallOnes) {
-  CacheSizes sizes = Sizes();
+  CacheSizes sizes = SmallSizes();
   sizes.num_pages = 20;
   SchedulerDriver driver(Options(), sizes);
-  driver.Add(Request(1, 500, 20));
+  driver.Add(MakeRequest(1, 500, 20));
   driver.Step();
-  const int large = driver.Add(Request(2, 1200));  // 19 pages
+  const int large = driver.Add(MakeRequest(2, 1200));  // 19 pages
   int32_t seed = 10, steps = 0;
   for (; driver.RowsOf(large) == nullptr; ++steps) {
     ASSERT_LT(steps, 200);
-    for (int i = 0; i < 2; ++i) driver.Add(Request(seed++, 120, 12));
+    for (int i = 0; i < 2; ++i) driver.Add(MakeRequest(seed++, 120, 12));
     ASSERT_TRUE(driver.Step());
   }
   driver.Run();
@@ -134,16 +117,16 @@ TEST(Scheduler, case_R05_NoStarvationBehindAnEndlessStreamOfSmallOnes) {
 }
 
 TEST(Scheduler, WhatNeverFitsIsRefusedWithTheNumbers) {
-  CacheSizes sizes = Sizes();
+  CacheSizes sizes = SmallSizes();
   sizes.num_pages = 10;
   SchedulerDriver driver(Options(), sizes);
-  const auto refused = driver.TryAdd(Request(1, 600, 42));  // 641 rows
+  const auto refused = driver.TryAdd(MakeRequest(1, 600, 42));  // 641 rows
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(refused.status().code(), StatusCode::kResourceExhausted);
   EXPECT_EQ(MessageOf(refused.status()),
             "request: prompt of 600 and up to 42 output tokens need 11 KV pages, the cache has 10; "
             "lower max_tokens or raise kv_cache_bytes");
-  EXPECT_TRUE(driver.TryAdd(Request(1, 600, 41)).ok());  // the last token needs no row
+  EXPECT_TRUE(driver.TryAdd(MakeRequest(1, 600, 41)).ok());  // the last token needs no row
   driver.Run();
   driver.CheckNothingHeld();
 }
@@ -151,11 +134,11 @@ TEST(Scheduler, WhatNeverFitsIsRefusedWithTheNumbers) {
 TEST(Scheduler, TheQueueIsBounded) {
   SchedulerOptions options = Options();
   options.max_waiting = 3;
-  SchedulerDriver driver(options, Sizes());
-  for (int32_t i = 0; i < 3; ++i) EXPECT_TRUE(driver.TryAdd(Request(i, 10)).ok());
-  EXPECT_EQ(driver.TryAdd(Request(9, 10)).status().code(), StatusCode::kResourceExhausted);
+  SchedulerDriver driver(options, SmallSizes());
+  for (int32_t i = 0; i < 3; ++i) EXPECT_TRUE(driver.TryAdd(MakeRequest(i, 10)).ok());
+  EXPECT_EQ(driver.TryAdd(MakeRequest(9, 10)).status().code(), StatusCode::kResourceExhausted);
   driver.Step();
-  EXPECT_TRUE(driver.TryAdd(Request(9, 10)).ok());
+  EXPECT_TRUE(driver.TryAdd(MakeRequest(9, 10)).ok());
   driver.Run();
   driver.CheckNothingHeld();
 }
@@ -165,10 +148,10 @@ TEST(Scheduler, TheQueueIsBounded) {
 TEST(Scheduler, HigherPriorityStartsFirst) {
   SchedulerOptions options = Options();
   options.max_num_seqs = 1;
-  SchedulerDriver driver(options, Sizes());
-  const int low = driver.Add(Request(1, 10)), high = driver.Add(Request(2, 10));
+  SchedulerDriver driver(options, SmallSizes());
+  const int low = driver.Add(MakeRequest(1, 10)), high = driver.Add(MakeRequest(2, 10));
   driver.At(high);
-  DriverRequest urgent = Request(3, 10);
+  DriverRequest urgent = MakeRequest(3, 10);
   urgent.priority = 1;
   const int top = driver.Add(urgent);
   driver.Run();
@@ -178,10 +161,10 @@ TEST(Scheduler, HigherPriorityStartsFirst) {
 TEST(Scheduler, TenantsShareWhatEachOfThemAsksFor) {
   SchedulerOptions options = Options();
   options.max_num_seqs = 1;
-  SchedulerDriver driver(options, Sizes());
-  for (int32_t i = 0; i < 20; ++i) driver.Add(Request(i, 100));  // tenant 0 is here first
+  SchedulerDriver driver(options, SmallSizes());
+  for (int32_t i = 0; i < 20; ++i) driver.Add(MakeRequest(i, 100));  // tenant 0 is here first
   for (int32_t i = 0; i < 4; ++i) {
-    DriverRequest other = Request(100 + i, 100);
+    DriverRequest other = MakeRequest(100 + i, 100);
     other.tenant = 1;
     driver.Add(other);
   }
@@ -193,10 +176,10 @@ TEST(Scheduler, TenantsShareWhatEachOfThemAsksFor) {
 TEST(Scheduler, ADeadlineThatPassesInTheQueueEndsTheRequestThere) {
   SchedulerOptions options = Options();
   options.max_num_seqs = 1;
-  SchedulerDriver driver(options, Sizes());
-  driver.Add(Request(1, 10, 50));
+  SchedulerDriver driver(options, SmallSizes());
+  driver.Add(MakeRequest(1, 10, 50));
   driver.Step();
-  DriverRequest late = Request(2, 10);
+  DriverRequest late = MakeRequest(2, 10);
   late.deadline_ms = 100;
   const int expires = driver.Add(late);
   driver.Advance(std::chrono::milliseconds(99));
@@ -210,9 +193,9 @@ TEST(Scheduler, ADeadlineThatPassesInTheQueueEndsTheRequestThere) {
 }
 
 TEST(Scheduler, FurtherChoicesWaitForThePromptAndThenFindIt) {
-  SchedulerDriver driver(Options(), Sizes());
-  const int first = driver.Add(Request(1, 1000, 4));
-  DriverRequest more = Request(1, 1000, 4);
+  SchedulerDriver driver(Options(), SmallSizes());
+  const int first = driver.Add(MakeRequest(1, 1000, 4));
+  DriverRequest more = MakeRequest(1, 1000, 4);
   more.after = first;
   const int second = driver.Add(more), third = driver.Add(more);
   while (!driver.At(first).num_output()) {
@@ -229,9 +212,9 @@ TEST(Scheduler, FurtherChoicesWaitForThePromptAndThenFindIt) {
 }
 
 TEST(Scheduler, ChoicesGoOnWhenTheFirstIsCancelled) {
-  SchedulerDriver driver(Options(), Sizes());
-  const int first = driver.Add(Request(1, 1000, 4));
-  DriverRequest more = Request(1, 1000, 4);
+  SchedulerDriver driver(Options(), SmallSizes());
+  const int first = driver.Add(MakeRequest(1, 1000, 4));
+  DriverRequest more = MakeRequest(1, 1000, 4);
   more.after = first;
   const int second = driver.Add(more);
   driver.Step();
@@ -248,13 +231,13 @@ TEST(Scheduler, claim_10_NoPlanIsAboveTheTokenBudget) {
   options.max_num_seqs = 64;
   options.max_num_batched_tokens = 32'768;
   options.num_drafts = 5;
-  CacheSizes sizes = Sizes();
+  CacheSizes sizes = SmallSizes();
   sizes.num_states = 64;
   sizes.num_pages = 4096;
   SchedulerDriver driver(options, sizes);
   SeededRng rng(1);
   for (int32_t i = 0; i < 100; ++i) {
-    DriverRequest request = Request(i, 1 + static_cast<int32_t>(rng.Uniform(8000)), 60);
+    DriverRequest request = MakeRequest(i, 1 + static_cast<int32_t>(rng.Uniform(8000)), 60);
     request.accepts = static_cast<int32_t>(rng.Uniform(6));
     driver.Add(request);
   }
@@ -270,17 +253,17 @@ TEST(Scheduler, claim_10_ChunksBesideDecodeRowsKeepTheStepWithinItsTime) {
   SchedulerOptions options = Options();
   options.max_num_batched_tokens = 32'768;
   options.max_model_len = 1 << 20;
-  CacheSizes sizes = Sizes();
+  CacheSizes sizes = SmallSizes();
   sizes.num_pages = 8192;
   SchedulerDriver driver(options, sizes);
-  driver.Add(Request(1, 10, 400));
+  driver.Add(MakeRequest(1, 10, 400));
   driver.Step();
   struct {
     int32_t num_prompt;
     double target_s;
   } const tiers[] = {{16'000, 0.100}, {60'000, 0.250}, {99'000, 0.500}, {270'000, 0.800}};
   for (const auto& [num_prompt, target_s] : tiers) {
-    const int handle = driver.Add(Request(num_prompt, num_prompt));
+    const int handle = driver.Add(MakeRequest(num_prompt, num_prompt));
     ASSERT_TRUE(driver.Plan());
     StepLoad load;
     for (const PlannedRows& rows : driver.plan().rows) load.Add(rows.num_rows(), rows.begin);
@@ -304,14 +287,14 @@ struct Full {
   explicit Full(CacheSizes sizes = Small(), SchedulerOptions options = Options())
       : driver(options, sizes) {}
   static CacheSizes Small() {
-    CacheSizes sizes = Sizes();
+    CacheSizes sizes = SmallSizes();
     sizes.num_pages = 9;
     sizes.num_slots = 0;
     return sizes;
   }
   // 3 pages, needs a fourth after one token.
   int Add(int32_t seed, int32_t priority = 0) {
-    DriverRequest request = Request(seed, 190, 40);
+    DriverRequest request = MakeRequest(seed, 190, 40);
     request.priority = priority;
     return driver.Add(request);
   }
@@ -420,7 +403,7 @@ TEST(Preemption, WhatIsComputedAgainIsComputedCold) {
   Full full(sizes, options);
   full.Add(3);
   full.driver.Run();  // leaves pages and a snapshot
-  full.driver.Add(Request(1, 190, 100)), full.driver.Add(Request(2, 190, 100));
+  full.driver.Add(MakeRequest(1, 190, 100)), full.driver.Add(MakeRequest(2, 190, 100));
   full.driver.Step();
   const int again = full.Add(3);
   full.driver.Step();
@@ -459,8 +442,8 @@ TEST(Preemption, OnRequestAtEveryTokenAndChunk) {
   SchedulerOptions options = Options();
   options.max_num_batched_tokens = 128;
   for (int at = 1; at < 15; ++at) {
-    SchedulerDriver driver(options, Sizes());
-    const int a = driver.Add(Request(1, 700, 10)), b = driver.Add(Request(2, 30, 20));
+    SchedulerDriver driver(options, SmallSizes());
+    const int a = driver.Add(MakeRequest(1, 700, 10)), b = driver.Add(MakeRequest(2, 30, 20));
     for (int step = 0; step < at; ++step) driver.Step();
     driver.Preempt(a);
     driver.Run();
@@ -477,9 +460,9 @@ TEST(PlanAhead, DecodeRowsOfUncertainLengthHaveTheirPages) {
   for (int32_t accepts = 0; accepts <= 5; ++accepts) {
     SchedulerOptions options = Options();
     options.num_drafts = 5;
-    SchedulerDriver driver(options, Sizes());
+    SchedulerDriver driver(options, SmallSizes());
     for (int32_t i = 0; i < 6; ++i) {
-      DriverRequest request = Request(i + 1, 60 + i, 150);
+      DriverRequest request = MakeRequest(i + 1, 60 + i, 150);
       request.accepts = (accepts + i) % 6;
       driver.Add(request);
     }
@@ -493,8 +476,8 @@ TEST(PlanAhead, DecodeRowsOfUncertainLengthHaveTheirPages) {
 }
 
 TEST(PlanAhead, NothingIsPlannedPastTheLastToken) {
-  SchedulerDriver driver(Options(), Sizes());
-  const int a = driver.Add(Request(1, 63, 2));
+  SchedulerDriver driver(Options(), SmallSizes());
+  const int a = driver.Add(MakeRequest(1, 63, 2));
   ASSERT_TRUE(driver.Plan());
   ASSERT_TRUE(driver.Plan());  // the second token comes from here
   driver.Execute();
@@ -507,8 +490,8 @@ TEST(PlanAhead, NothingIsPlannedPastTheLastToken) {
 }
 
 TEST(PlanAhead, ACancelledSequenceIsForgottenAfterItsLastPlanInFlight) {
-  SchedulerDriver driver(Options(), Sizes());
-  const int a = driver.Add(Request(1, 100, 50));
+  SchedulerDriver driver(Options(), SmallSizes());
+  const int a = driver.Add(MakeRequest(1, 100, 50));
   driver.Step();
   ASSERT_TRUE(driver.Plan());
   ASSERT_TRUE(driver.Plan());
