@@ -52,14 +52,12 @@ StatusOr<std::vector<TaskAnswer>> AnswerItems(EngineCore& core, std::span<const 
 
 std::string WrongAnswerJson(std::string_view task, const TaskItem& item, const TaskAnswer& answer,
                             const Tokenizer& tokenizer) {
-  const Message& expected = item.exercise.conversation.messages.back();
-  std::string content;
-  for (const ContentPart& part : expected.content) content += part.text;
+  const Message& expected = item.exercise.answer();
   JsonValue out = JsonValue::Object();
   out.Set("task", JsonValue::String(std::string(task)));
   out.Set("key", JsonValue::String(item.exercise.key));
   out.Set("prompt", JsonValue::String(tokenizer.Decode(item.prompt.ids)));
-  out.Set("expected", JsonValue::String(content));
+  out.Set("expected", JsonValue::String(TextOfMessage(expected)));
   if (!expected.tool_calls.empty()) {
     JsonValue calls;
     calls.kind = JsonValue::Kind::kArray;
