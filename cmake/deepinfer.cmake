@@ -10,11 +10,13 @@ if(NOT CMAKE_BUILD_TYPE)
 endif()
 
 # A compiler cache where there is one. A precompiled header is safe to cache once its time stamps
-# are ignored and its contents are hashed (-fpch-preprocess below).
+# are ignored and its contents are hashed (-fpch-preprocess below). Paths inside this tree count
+# from the build folder, so that build folders with equal flags share objects.
 find_program(DI_CCACHE ccache)
 if(DI_CCACHE)
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env
-      CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime ${DI_CCACHE})
+      CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime
+      CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1 ${DI_CCACHE})
   set(CMAKE_CUDA_COMPILER_LAUNCHER ${DI_CCACHE})
 endif()
 

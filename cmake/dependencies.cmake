@@ -8,6 +8,9 @@ find_package(PkgConfig REQUIRED)
 pkg_check_modules(PCRE2 REQUIRED IMPORTED_TARGET libpcre2-8)
 pkg_check_modules(UTF8PROC REQUIRED IMPORTED_TARGET libutf8proc)
 find_package(CLI11 REQUIRED)
+# Header-only: Beast and Asio, in a few files of request/ and apps/.
+find_package(Boost 1.81 REQUIRED)
+find_package(prometheus-cpp REQUIRED COMPONENTS core)
 # Header-only: the packaged library is built with exceptions, which we switch off.
 find_path(DI_TOMLPLUSPLUS toml++/toml.h REQUIRED)
 if(DI_BUILD_TESTS)

@@ -1,26 +1,36 @@
 #!/usr/bin/env bash
 # Installs the Debian or Ubuntu packages that are missing; silent and quick when none is.
-# Usage: tools/setup.sh [build|test|cuda|fuzz]...   build: to compile (default); test: to run every
-#        test; cuda: to fetch the CUDA compiler from PyPI; fuzz: clang with libFuzzer, for
-#        tests/fuzz/run.sh. For Debian 12 and 13, Ubuntu 24.04.
+# Usage: tools/setup.sh [build|test|cuda|fuzz|clients]...   build: to compile (default); test: to
+#        run every test; cuda: to fetch the CUDA compiler from PyPI; fuzz: clang with libFuzzer, for
+#        tests/fuzz/run.sh; clients: Node.js and Chromium, for tests/clients/run.sh and
+#        tests/page/run.sh. For Debian 12 and 13, Ubuntu 24.04.
 set -euo pipefail
 
 build="g++ cmake ninja-build ccache pkg-config libabsl-dev libcli11-dev libgtest-dev libpcre2-dev
-  libspdlog-dev libssl-dev libtomlplusplus-dev libutf8proc-dev nlohmann-json3-dev"
-test="$build python3-venv ca-certificates"
-cuda="$build python3-venv ca-certificates"
-# clang 16 or newer: Debian 12's default is older, its release 16 has a number in its name.
-fuzz="$test clang libclang-rt-dev"
+  libspdlog-dev libssl-dev libtomlplusplus-dev libutf8proc-dev nlohmann-json3-dev
+  prometheus-cpp-dev python3 python3-venv ca-certificates"
+test="$build"
+cuda="$build"
+# clang 16 or newer, Boost 1.81 or newer: Debian 12's defaults are older, the newer ones have a
+# number in their names.
+clang="clang libclang-rt-dev" boost=libboost-dev
 if grep -q '^VERSION_CODENAME=bookworm' /etc/os-release 2>/dev/null; then
-  fuzz="$test clang-16 libclang-rt-16-dev"
+  clang="clang-16 libclang-rt-16-dev" boost=libboost1.81-dev
 fi
+build+=" $boost" test+=" $boost" cuda+=" $boost"
+fuzz="$test $clang"
+# A Node.js from elsewhere brings npm along.
+clients="$test curl"
+command -v npm >/dev/null || clients+=" nodejs npm"
+# Ubuntu's own chromium package is an empty shell around a snap.
+grep -q '^ID=ubuntu' /etc/os-release 2>/dev/null || clients+=" chromium"
 
 wanted=
 for group in "${@:-build}"; do
   case $group in
-    build | test | cuda | fuzz) wanted+=" ${!group}" ;;
+    build | test | cuda | fuzz | clients) wanted+=" ${!group}" ;;
     *)
-      echo "tools/setup.sh: unknown group '$group', expected build, test, cuda or fuzz" >&2
+      echo "tools/setup.sh: unknown group '$group', expected build, test, cuda, fuzz or clients" >&2
       exit 2
       ;;
   esac

@@ -72,14 +72,26 @@ struct EngineOptions {
   // recomputed over a window; nearly halves prefill, results are those of exact within a measured
   // bound. "mask": bounded computed the long way, to check it.
   std::string replay = "bounded";
-  int32_t replay_keep = 0;      // KEEP, rows; 0: 140, or what the model's window needs
-  bool async = true;            // plans the next step while one runs; results are the same
-  bool prefix_cache = true;     // prompts that begin alike are computed once
-  int32_t max_waiting = 4096;   // choices that wait, at most 65,536; more are refused
+  int32_t replay_keep = 0;        // KEEP, rows; 0: 140, or what the model's window needs
+  bool async = true;              // plans the next step while one runs; results are the same
+  bool prefix_cache = true;       // prompts that begin alike are computed once
+  int32_t max_waiting = 4096;     // choices that wait, at most 65,536; more are refused
   int64_t host_cache_bytes = -1;  // copies of KV pages, and preempted ones; -1: a quarter of KV
   int32_t swa_slots = -1;  // window states kept for prefix hits; -1: 4 for each of max_num_seqs
   int64_t index_scratch_bytes = int64_t{64} << 20;  // of the index selection, all threads together
-  int32_t num_step_times = 0;  // how many steps' times are kept for benchmarks
+  int32_t num_step_times = 0;                       // how many steps' times are kept for benchmarks
+
+  // ---- structured output
+  // Processes that build grammars at the same time; 0: requests that need one are refused.
+  int32_t grammar_workers = 2;
+  int32_t grammar_cpu_seconds = 20;                  // of a build; more is refused
+  int64_t grammar_memory_bytes = int64_t{4} << 30;   // of a build; more is refused
+  int64_t grammar_cache_bytes = int64_t{512} << 20;  // of grammars that are kept
+  // Threads that compute masks beside the forward pass, of each kind: for first ones, for quick
+  // ones, and for those that take more than 1 ms.
+  int32_t mask_threads = 1;
+  // For tests: so many drafts a step are verified, as SamplingParams::forced_drafts says; 0: none.
+  int32_t scripted_drafts = 0;
 
   // Called from Load() while it reads weights, now and then; may be empty.
   std::function<void(int64_t done_bytes, int64_t total_bytes)> progress;

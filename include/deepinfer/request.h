@@ -2,7 +2,8 @@
 //
 // Of every accepted request come one Ready, then Tokens, and exactly one Finish or Failure for each
 // of its choices, the last event of that choice. A request that is cancelled or fails before it was
-// computed has no Ready.
+// computed has no Ready. One whose grammar cannot be built has no Ready and one Failure in all, of
+// its first choice.
 #pragma once
 
 #include <cstdint>
@@ -13,6 +14,7 @@
 #include <vector>
 
 #include "deepinfer/sampling.h"
+#include "deepinfer/structured_output.h"
 
 namespace deepinfer {
 
@@ -28,6 +30,7 @@ struct Request {
   // value is cut to what fits. Not set: what fits. 0: only scores the prompt (prompt_logprobs).
   std::optional<int32_t> max_tokens;
   SamplingParams sampling;
+  StructuredOutput structured;    // what the output must match
   std::vector<std::string> stop;  // ends the output where one of these texts appears
   bool include_stop = false;      // the text of what ended the output is part of the output
   bool skip_special_tokens = true;
@@ -50,6 +53,7 @@ struct Request {
 enum class ErrorCode {
   kOk,
   kInvalidArgument,     // the request or an option is wrong
+  kUnsupportedSchema,   // a grammar or schema that cannot be enforced, or is too large
   kNotFound,            // a file or model is missing
   kFailedPrecondition,  // the checkpoint lacks what was asked for
   kResourceExhausted,   // does not fit, or too many wait
@@ -64,6 +68,8 @@ constexpr std::string_view ErrorCodeName(ErrorCode code) {
       return "ok";
     case ErrorCode::kInvalidArgument:
       return "invalid_argument";
+    case ErrorCode::kUnsupportedSchema:
+      return "unsupported_schema";
     case ErrorCode::kNotFound:
       return "not_found";
     case ErrorCode::kFailedPrecondition:
@@ -108,7 +114,7 @@ struct TokensEvent {
 };
 
 enum class FinishReason {
-  kStop,       // EOS, a stop id or a stop string
+  kStop,       // EOS, a stop id or a stop string; a grammar ends with EOS
   kLength,     // max_tokens or max_model_len
   kCancelled,  // Cancel()
 };

@@ -34,8 +34,12 @@ struct SamplingParams {
   bool ignore_eos = false;              // EOS is a token like any other
   std::vector<int32_t> stop_token_ids;  // end the output as EOS does
 
-  // ---- what is forced: output token i is forced_token_ids[i] as long as there is one
+  // ---- what is forced: output token i is forced_token_ids[i] as long as there is one.
+  // But one that structured output forbids is not forced.
   std::vector<int32_t> forced_token_ids;
+  // For tests, with EngineOptions::scripted_drafts: how many of the drafts of each step are the
+  // next forced ids, in turn; the others are wrong. Empty: all are right.
+  std::vector<int32_t> forced_drafts;
 
   // ---- what is reported
   // Set: the log-probability of every output token, and of the n likeliest, 0..1000.

@@ -1,5 +1,6 @@
 // `deepinfer bench kernels|step|request|throughput|load`: how fast ops, a whole layer, or an engine
-// run, and how fast a model loads, beside the machine's ceilings.
+// run, and how fast a model loads, beside the machine's ceilings. `bench serve` has a file of its
+// own.
 #include "apps/answer_collector.h"
 #include "apps/bench_report.h"
 #include "apps/bench_traffic.h"
@@ -36,7 +37,7 @@ struct BenchFlags {
 void BenchFlags::AddTo(OptionSet& options) {
   options.Add({.flag = "what",
                .help = "what to time",
-               .choices = {"kernels", "step", "request", "throughput", "load"},
+               .choices = {"kernels", "step", "request", "throughput", "load", "serve"},
                .positional = true},
               &what);
   options.Add({.flag = "json", .help = "one JSON object instead of a table"}, &json);
@@ -69,7 +70,7 @@ void BenchFlags::AddTo(OptionSet& options) {
 void BenchFlags::AddThroughputTo(OptionSet& options) {
   options.Add({.flag = "part",
                .help = "what throughput measures; none: everything",
-               .choices = {"single", "batch", "plan", "hits", "load"}},
+               .choices = {"single", "batch", "plan", "masks", "hits", "load"}},
               &throughput.parts);
   options.Add({.flag = "batch-requests",
                .help = "requests together, part batch; at most max-num-seqs",
@@ -166,6 +167,11 @@ Status Run(const BenchFlags& flags, const CommandContext& context) {
 }  // namespace
 
 StatusOr<int> RunBenchCommand(const CommandContext& context) {
+  if (!context.arguments.empty() && context.arguments.front() == "serve") {
+    CommandContext rest = context;
+    rest.arguments.erase(rest.arguments.begin());
+    return RunBenchServeCommand(rest);
+  }
   BenchFlags flags;
   OptionSet options(
       "bench",
@@ -174,9 +180,14 @@ StatusOr<int> RunBenchCommand(const CommandContext& context) {
       "ceilings: bytes read and multiplications a second. request: one prompt through the engine "
       "with --model. throughput: many, in parts. load: reads --model, or its weights cache, beside "
       "plain reads of the same "
-      "files.");
+      "files. serve: load on a running server, with options of its own: deepinfer bench serve "
+      "--help");
   flags.AddTo(options);
   if (const auto code = ParseOptions(options, context)) return *code;
+  if (flags.what == "serve") {
+    PrintError("deepinfer bench: serve comes first: deepinfer bench serve [options]");
+    return kExitUsage;
+  }
   ApplyLogLevel(flags.engine.log_level);
   DI_RETURN_IF_ERROR(Run(flags, context));
   return kExitOk;

@@ -5,6 +5,7 @@
 #include "apps/command.h"
 #include "apps/engine_flags.h"
 #include "apps/sampling_flags.h"
+#include "apps/structured_flags.h"
 #include "apps/terminal.h"
 #include "base/log.h"
 
@@ -101,6 +102,7 @@ class ChatLoop {
 StatusOr<int> RunChatCommand(const CommandContext& context) {
   EngineFlags engine_flags;
   SamplingFlags sampling;
+  StructuredFlags structured;
   sampling.max_tokens = 4096;
   std::string system, effort = "high";
   bool show_thinking = true;
@@ -115,12 +117,14 @@ StatusOr<int> RunChatCommand(const CommandContext& context) {
                .help = "shows the thinking, dimmed on a terminal; not given: only there"},
               &show_thinking);
   sampling.AddTo(options);
+  structured.AddTo(options);
   engine_flags.AddTo(options);
   if (const auto code = ParseOptions(options, context)) return *code;
   if (options.SourceOf("show-thinking") == OptionSource::kDefault) {
     show_thinking = StdinIsTerminal() && StdoutIsTerminal();
   }
   DI_ASSIGN_OR_RETURN(Request request, sampling.ToRequest());
+  DI_ASSIGN_OR_RETURN(request.structured, structured.Read(context.disk));
   const auto thinking = ParseEffort(effort);
   if (!thinking.ok()) return Annotate(thinking.status(), "--effort");
   if (request.num_choices != 1) return InvalidArgument("--n: a chat has one answer a turn");

@@ -1,5 +1,7 @@
 #include "apps/chat_session.h"
 
+#include "request/structured_fields.h"
+
 namespace deepinfer {
 namespace {
 
@@ -59,6 +61,7 @@ StatusOr<ChatSession::Outcome> ChatSession::Answer(const Callbacks& callbacks, M
   DI_ASSIGN_OR_RETURN(EncodedChat chat, engine_->EncodeChat(conversation_));
   Request request = request_;
   request.prompt_ids = std::move(chat.ids);
+  if (chat.in_thinking) StartBehindThinking(tokens_, request.structured);
   EngineCore& core = engine_->core();
   DI_ASSIGN_OR_RETURN(const RequestId id, core.Submit(std::move(request)));
 

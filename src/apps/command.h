@@ -29,10 +29,12 @@ struct CommandContext {
 // exit code is then kExitFailed.
 StatusOr<int> RunGenerateCommand(const CommandContext& context);
 StatusOr<int> RunChatCommand(const CommandContext& context);
+StatusOr<int> RunServeCommand(const CommandContext& context);
 StatusOr<int> RunEvalCommand(const CommandContext& context);
 StatusOr<int> RunEvalTasksCommand(const CommandContext& context);  // eval tasks
 StatusOr<int> RunInspectCommand(const CommandContext& context);
 StatusOr<int> RunBenchCommand(const CommandContext& context);
+StatusOr<int> RunBenchServeCommand(const CommandContext& context);  // bench serve
 StatusOr<int> RunSelftestCommand(const CommandContext& context);
 StatusOr<int> RunVerifyCommand(const CommandContext& context);
 

@@ -18,6 +18,7 @@ struct Command {
 constexpr Command kCommands[] = {
     {"generate", "text from prompts: one, or JSONL in and JSONL out", RunGenerateCommand},
     {"chat", "a conversation in the terminal", RunChatCommand},
+    {"serve", "an HTTP server with OpenAI's API", RunServeCommand},
     {"eval", "perplexity of a text (eval ppl FILE), accuracy on exercises (eval tasks)",
      RunEvalCommand},
     {"inspect", "what a checkpoint holds, what is wrong with it, what memory it needs",

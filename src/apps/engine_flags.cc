@@ -37,10 +37,21 @@ void EngineFlags::AddTo(OptionSet& options) {
   AddLoadingTo(options);
   AddServingTo(options);
   AddReplayTo(options);
+  AddGrammarsTo(options);
 }
 
 void EngineFlags::AddLoadingTo(OptionSet& options) {
   AddModelOption(options, &engine.model);
+  AddSizesTo(options);
+  options.Add({.flag = "scan-weights", .help = "look at every weight for damage before use"},
+              &engine.scan_weights);
+  options.Add({.flag = "encoding-unchecked",
+               .help = "take a checkpoint's chat texts although they are not DeepSeek's"},
+              &engine.encoding_unchecked);
+  AddLogOption(options, &log_level);
+}
+
+void EngineFlags::AddSizesTo(OptionSet& options) {
   options.Add({.flag = "max-model-len",
                .help = "prompt and output together; 0: the model's own limit",
                .unit = "tokens",
@@ -64,8 +75,6 @@ void EngineFlags::AddLoadingTo(OptionSet& options) {
                .help = "form of the ops",
                .choices = {"auto", "cpu", "avx2", "avx512", "amx", "ref"}},
               &engine.variant);
-  options.Add({.flag = "scan-weights", .help = "look at every weight for damage before use"},
-              &engine.scan_weights);
   options.Add(
       {.flag = "weights-cache",
        .help = "keep the packed weights there for the next start; takes at most as much space "
@@ -88,10 +97,35 @@ void EngineFlags::AddLoadingTo(OptionSet& options) {
                .unit = "bytes",
                .min = 0},
               &engine.expert_cache_bytes);
-  options.Add({.flag = "encoding-unchecked",
-               .help = "take a checkpoint's chat texts although they are not DeepSeek's"},
-              &engine.encoding_unchecked);
-  AddLogOption(options, &log_level);
+}
+
+void EngineFlags::AddGrammarsTo(OptionSet& options) {
+  options.Add({.flag = "grammar-workers",
+               .help = "grammars of structured output built at the same time; 0: none ever",
+               .min = 0,
+               .max = 64},
+              &engine.grammar_workers);
+  options.Add({.flag = "grammar-cpu-seconds",
+               .help = "processor time of a grammar's build; what needs more is refused",
+               .unit = "s",
+               .min = 1},
+              &engine.grammar_cpu_seconds);
+  options.Add({.flag = "grammar-memory-bytes",
+               .help = "memory of a grammar's build; what needs more is refused",
+               .unit = "bytes",
+               .min = 64 << 20},
+              &engine.grammar_memory_bytes);
+  options.Add({.flag = "grammar-cache-bytes",
+               .help = "grammars that are kept for the next request",
+               .unit = "bytes",
+               .min = 0},
+              &engine.grammar_cache_bytes);
+  options.Add({.flag = "mask-threads",
+               .help = "threads beside the forward pass that find what a grammar allows: so many "
+                       "for first masks, for quick ones, and for slow ones",
+               .min = 1,
+               .max = 64},
+              &engine.mask_threads);
 }
 
 void EngineFlags::AddReplayTo(OptionSet& options) {

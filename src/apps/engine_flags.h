@@ -19,10 +19,12 @@ struct EngineFlags {
 
   void AddTo(OptionSet& options);
   // The parts of it: which model, and how it is kept in memory; how requests are run; the replay
-  // mode, for commands that do not run both.
+  // mode, for commands that do not run both; structured output.
   void AddLoadingTo(OptionSet& options);
+  void AddSizesTo(OptionSet& options);  // of those: what decides how much memory the model takes
   void AddServingTo(OptionSet& options);
   void AddReplayTo(OptionSet& options);
+  void AddGrammarsTo(OptionSet& options);
 };
 
 void AddModelOption(OptionSet& options, std::string* model);

@@ -15,7 +15,7 @@ namespace {
 
 struct EvalTasksFlags {
   EngineFlags engine;
-  std::string tasks, text, wrong;
+  std::string tasks, text, published_tools, wrong;
   std::optional<uint64_t> seed;
   int32_t items = 0, draft_items = 0, max_answer_tokens = 512;
   bool json = false;
@@ -51,6 +51,11 @@ void EvalTasksFlags::AddTo(OptionSet& options) {
                        "evaluation makes up",
                .unit = "FILE"},
               &text);
+  options.Add({.flag = "published-tools",
+               .help = "tool definitions for the task tools_real, one JSON object a line "
+                       "(tools/nano/corpus.py: held_tools.jsonl); not given: not asked",
+               .unit = "FILE"},
+              &published_tools);
   options.Add({.flag = "wrong",
                .help = "where wrong answers (exact replay) go, with prompt and right answer, JSONL",
                .unit = "FILE"},
@@ -89,6 +94,9 @@ StatusOr<int> RunEvalTasksCommand(const CommandContext& context) {
   if (!flags.text.empty()) {
     DI_ASSIGN_OR_RETURN(wanted.text, context.disk.ReadText(flags.text));
     if (wanted.text.empty()) return InvalidArgument(flags.text, ": empty, expected a text");
+  }
+  if (!flags.published_tools.empty()) {
+    DI_ASSIGN_OR_RETURN(wanted.published_tools, context.disk.ReadText(flags.published_tools));
   }
   std::unique_ptr<WritableFile> wrong;
   if (!flags.wrong.empty()) {

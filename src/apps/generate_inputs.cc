@@ -17,6 +17,7 @@ class InputReader {
 
   StatusOr<std::vector<GenerateInput>> Read() {
     DI_ASSIGN_OR_RETURN(defaults_, flags_.sampling.ToRequest());
+    DI_ASSIGN_OR_RETURN(defaults_.structured, flags_.structured.Read(disk_));
     auto thinking = ParseEffort(flags_.effort);
     if (!thinking.ok()) return Annotate(thinking.status(), "--effort");
     thinking_ = *thinking;
@@ -140,6 +141,7 @@ void GenerateFlags::AddTo(OptionSet& options) {
        .help = "how long to think in a chat: none, low (50), high (75), max (100) or 1..100"},
       &effort);
   sampling.AddTo(options);
+  structured.AddTo(options);
   engine.AddTo(options);
 }
 

@@ -8,12 +8,14 @@
 #include "apps/engine_flags.h"
 #include "apps/request_json.h"
 #include "apps/sampling_flags.h"
+#include "apps/structured_flags.h"
 
 namespace deepinfer {
 
 struct GenerateFlags {
   EngineFlags engine;
   SamplingFlags sampling;
+  StructuredFlags structured;
   std::vector<std::string> prompts;    // texts
   std::vector<std::string> token_ids;  // "1,2,3"
   std::string messages;                // a file

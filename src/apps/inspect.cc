@@ -1,6 +1,7 @@
 #include "apps/inspect.h"
 
 #include "base/thread_pool.h"
+#include "engine/start_plan.h"
 #include "model/checkpoint_report.h"
 
 namespace deepinfer {
@@ -22,11 +23,19 @@ StatusOr<InspectResult> RunInspect(const InspectOptions& options, Disk& disk,
                          .scan_weights = options.scan,
                          .pool = &pool,
                          .progress = progress};
+  std::optional<MachineMemory> machine;
   if (!options.plan.empty()) {
-    DI_ASSIGN_OR_RETURN(examine.machine, ParseMachine(options.plan));
+    DI_ASSIGN_OR_RETURN(machine, ParseMachine(options.plan));
   }
   DI_ASSIGN_OR_RETURN(const std::string path, PathOf(options.model, disk, environment));
-  DI_ASSIGN_OR_RETURN(const CheckpointReport report, ExamineCheckpoint(disk, path, examine));
+  DI_ASSIGN_OR_RETURN(CheckpointReport report, ExamineCheckpoint(disk, path, examine));
+  if (machine) {
+    DI_ASSIGN_OR_RETURN(const StartPlan start,
+                        PlanStart(options.engine, report.config,
+                                  {.num_threads = options.num_threads,
+                                   .free_bytes = machine->ram_bytes - kRamReserveBytes}));
+    report.plan = PlanMemory(report.config, report.expected, *machine, DescribeStart(start));
+  }
   return InspectResult{.output = options.json ? ReportAsJson(report) : ReportAsText(report),
                        .exit_code = report.ok() ? 0 : 1};
 }

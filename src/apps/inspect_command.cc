@@ -7,17 +7,16 @@
 #include "apps/inspect.h"
 #include "apps/terminal.h"
 #include "base/cpu_topology.h"
-#include "base/thread_pool.h"
 
 namespace deepinfer {
 
 StatusOr<int> RunInspectCommand(const CommandContext& context) {
   InspectOptions inspect;
-  std::string log_level = "info";
-  int32_t threads = 0;
+  EngineFlags flags;
   OptionSet options("inspect",
                     "Reads a checkpoint: census by type and part, differences from the "
-                    "specification, memory plan. Exit code 1: it has problems.");
+                    "specification; with --plan, what an engine with these flags takes of memory "
+                    "at its start and where weights can lie. Exit code 1: it has problems.");
   options.Add({.flag = "model",
                .environment = "DEEPINFER_HF_MODEL_DIR",
                .help = "checkpoint directory, config.json, or org/name in the local Hugging Face "
@@ -33,14 +32,16 @@ StatusOr<int> RunInspectCommand(const CommandContext& context) {
               &inspect.scan);
   options.Add({.flag = "strict", .help = "unknown configuration keys are problems"},
               &inspect.strict);
-  options.Add(
-      {.flag = "threads", .help = "0: the CPUs this process may use", .min = 0, .max = 1024},
-      &threads);
-  AddLogOption(options, &log_level);
+  flags.AddSizesTo(options);  // what --plan plans for
+  flags.AddServingTo(options);
+  flags.AddReplayTo(options);
+  AddLogOption(options, &flags.log_level);
   if (const auto code = ParseOptions(options, context)) return *code;
-  ApplyLogLevel(log_level);
+  ApplyLogLevel(flags.log_level);
   DI_RETURN_IF_ERROR(ChooseModel(context.disk, &inspect.model));
-  inspect.num_threads = threads > 0 ? threads : DefaultNumThreads();
+  inspect.engine = flags.engine;
+  inspect.num_threads =
+      flags.engine.num_threads > 0 ? flags.engine.num_threads : DefaultNumThreads();
   WeightProgress progress(context.clock);
   const auto result =
       RunInspect(inspect, context.disk, HubEnvironment(context.environment), std::ref(progress));

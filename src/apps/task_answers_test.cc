@@ -96,7 +96,7 @@ TEST(TaskAnswers, AFailedRequestIsAnError) {
   const std::vector<TaskItem> items = Items();
   const auto scripts = Scripts(items);
   FakeEngine engine(Saying(items, scripts));
-  engine.model().FailNextPass();
+  engine.model().FailNextPasses(1000);
   EXPECT_FALSE(AnswerItems(engine.core(), items,
                            {.tokens = AnswerTokens::Of(*Engine().tokenizer()).value(),
                             .max_answer_tokens = 20})

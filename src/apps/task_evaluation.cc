@@ -22,10 +22,25 @@ constexpr int32_t kStories = 50;                      // of the perplexity's tex
 constexpr int32_t kWindow = 2048;                     // tokens, of the perplexity
 constexpr std::string_view kGlossTask = "gloss", kGlossFile = "gloss_check.tsv";
 
+// They point into `text`.
+std::vector<std::string_view> NonEmptyLines(std::string_view text) {
+  std::vector<std::string_view> lines;
+  while (!text.empty()) {
+    const size_t end = std::min(text.find('\n'), text.size());
+    if (end > 0) lines.push_back(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return lines;
+}
+
 class Evaluator {
  public:
   Evaluator(LoadedEngine& engine, Disk& disk, Clock& clock, const TaskEvaluationOptions& options)
-      : engine_(engine), disk_(disk), clock_(clock), options_(options) {}
+      : engine_(engine),
+        disk_(disk),
+        clock_(clock),
+        options_(options),
+        published_tools_(NonEmptyLines(options.published_tools)) {}
 
   StatusOr<Evaluation> Run() {
     result_.model = engine_.info().model_directory;
@@ -82,7 +97,8 @@ class Evaluator {
     return DrawItems(kind, engine_,
                      {.num_items = options_.num_items > 0 ? options_.num_items : usual,
                       .seed = options_.seed,
-                      .gloss_check = gloss_check_ ? &*gloss_check_ : nullptr});
+                      .gloss_check = gloss_check_ ? &*gloss_check_ : nullptr,
+                      .published_tools = published_tools_});
   }
 
   void Add(TaskItems drawn) {
@@ -286,8 +302,9 @@ class Evaluator {
   Clock& clock_;
   const TaskEvaluationOptions& options_;
   std::optional<GlossCheck> gloss_check_;
-  std::vector<TaskItems> items_;                  // one a task of result_
-  std::vector<std::vector<TaskAnswer>> answers_;  // exact ones
+  std::vector<std::string_view> published_tools_;  // of options_
+  std::vector<TaskItems> items_;                   // one a task of result_
+  std::vector<std::vector<TaskAnswer>> answers_;   // exact ones
   Evaluation result_;
 };
 

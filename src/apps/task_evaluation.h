@@ -20,6 +20,7 @@ struct TaskEvaluationOptions {
   int32_t max_answer_tokens = 0;
   WritableFile* wrong = nullptr;  // not null: wrong answers in exact mode go there, JSONL
   std::string text, text_name;    // for the perplexity; empty: stories of the evaluation's own
+  std::string published_tools;    // definitions for the task tools_real, JSONL; empty: not asked
 };
 
 // Requires: the engine runs exact replay. Errors: kInvalidArgument for an unknown task; as

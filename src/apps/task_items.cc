@@ -48,7 +48,8 @@ StatusOr<TaskItems> DrawItems(const TaskKind& kind, const LoadedEngine& engine,
                          .split = Split::kHeldOut,
                          .max_tokens = engine.info().max_model_len,
                          .tokenizer = *engine.tokenizer(),
-                         .gloss_check = options.gloss_check};
+                         .gloss_check = options.gloss_check,
+                         .published_tools = options.published_tools};
   TaskItems drawn = {.kind = &kind};
   std::set<std::pair<std::string, std::string>> seen;
   while (std::ssize(drawn.items) < options.num_items) {

@@ -30,6 +30,7 @@ struct DrawOptions {
   int32_t num_items = 0;  // fewer come if the kind has no more held-out keys
   uint64_t seed = 0;      // every kind draws from it alone, whatever other kinds are drawn
   const GlossCheck* gloss_check = nullptr;  // null: items of kind "gloss" cannot be drawn
+  std::span<const std::string_view> published_tools = {};  // none: nor items of kind "tools_real"
 };
 
 // Errors: as the kind's draw and EncodeChat.

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "engine/testing/tiny_engine.h"
+#include "eval/operation.h"
 
 namespace deepinfer {
 namespace {
@@ -30,7 +31,7 @@ TEST(TaskItems, ASeedGivesTheSameHeldOutItemsEachOnce) {
   EXPECT_EQ(first.num_in_training, 0);
   const std::vector<std::string> keys = Keys(first);
   EXPECT_EQ(std::set<std::string>(keys.begin(), keys.end()).size(), 200u);
-  for (const std::string& key : keys) EXPECT_EQ(SplitOf("arithmetic", key), Split::kHeldOut);
+  for (const std::string& key : keys) EXPECT_EQ(SplitOf(kOperationKeys, key), Split::kHeldOut);
   EXPECT_EQ(Keys(DrawItems(Arithmetic(), Engine(), {.num_items = 200, .seed = 7}).value()), keys);
   EXPECT_NE(Keys(DrawItems(Arithmetic(), Engine(), {.num_items = 200, .seed = 8}).value()), keys);
 }

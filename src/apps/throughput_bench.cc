@@ -19,8 +19,9 @@ constexpr int kRounds = 5;      // of which medians are taken
 constexpr int kColdRounds = 3;  // of long cold prompts
 constexpr int64_t kCeilingBytes = int64_t{256} << 20;
 constexpr int32_t kPlanPrompt = 2, kPlanTokens = 132;  // page ends at 64 and 128
-constexpr int32_t kHitTail = 4;                        // tokens of a hit's prompt after its pages
-constexpr double kRateShares[] = {0.3, 0.6, 0.9};      // of what a mix reaches at once
+constexpr int32_t kMaskPrompt = 48;
+constexpr int32_t kHitTail = 4;                    // tokens of a hit's prompt after its pages
+constexpr double kRateShares[] = {0.3, 0.6, 0.9};  // of what a mix reaches at once
 constexpr int32_t kLeastModelLen = 128;
 constexpr int32_t kNumStepTimes = 1 << 16;
 
@@ -63,6 +64,7 @@ class Bench {
     if (options_.Runs("single")) DI_RETURN_IF_ERROR(RunSingle());
     if (options_.Runs("batch")) DI_RETURN_IF_ERROR(RunBatch());
     if (options_.Runs("plan")) DI_RETURN_IF_ERROR(RunPlan());
+    if (options_.Runs("masks")) DI_RETURN_IF_ERROR(RunMasks());
     if (options_.Runs("hits")) {
       DI_RETURN_IF_ERROR(RunHits());
       DI_RETURN_IF_ERROR(RunSaving());
@@ -134,6 +136,7 @@ class Bench {
   Status RunSingle();
   Status RunBatch();
   Status RunPlan();
+  Status RunMasks();
   Status RunHits();
   Status RunSaving();
   StatusOr<double> DecoderShare(const std::vector<int32_t>& ids);
@@ -225,6 +228,16 @@ Status Bench::RunPlan() {
   figures.us_p99 = Percentile(us, 0.99);
   CountPlans(service);
   LogInfo("plan: ", figures.us_p99, " us at p99");
+  return OkStatus();
+}
+
+Status Bench::RunMasks() {
+  DI_ASSIGN_OR_RETURN(result_.masks, BenchMasks(loaded_,
+                                                {.num_requests = options_.batch_requests,
+                                                 .prompt_tokens = kMaskPrompt,
+                                                 .decode_tokens = 2 * options_.decode_tokens},
+                                                clock_, rng_));
+  LogInfo("masks: one of 5 ms costs the others ", 100 * result_.masks.SlowEffect(), " %");
   return OkStatus();
 }
 

@@ -5,6 +5,7 @@
 //   single  one request; the share of its time per token that the model's own pass takes
 //   batch   many requests together; useful multiplications beside the dot-product ceiling
 //   plan    planning while many short requests decode and cross page ends in the same step
+//   masks   one request whose masks take 5 ms among others, and all with masks of 50 us
 //   hits    the same prompt twice, and cold prompts, in exact and bounded replay side by side
 //   load    traffic mixes at Poisson arrival rates
 #pragma once
@@ -16,6 +17,7 @@
 
 #include "apps/command.h"
 #include "apps/engine_flags.h"
+#include "apps/mask_bench.h"
 #include "apps/token_work.h"
 #include "kernels/benchmark/ceilings.h"
 
@@ -98,6 +100,7 @@ struct ThroughputBench {
   SingleFigures single;
   BatchFigures batch;
   PlanFigures plan;
+  MaskFigures masks;
   HitFigures exact_hit, bounded_hit;
   SavingFigures saving;
   std::vector<LoadFigures> load;  // by mix, then rate; the first of a mix all at once

@@ -38,6 +38,14 @@ void AddParts(std::string& text, const ThroughputBench& bench) {
     Append(text, "plan of %d decoding requests: p50 %.0f us, p99 %.0f us, of %d steps\n",
            bench.plan.num_requests, bench.plan.us_p50, bench.plan.us_p99, bench.plan.num_steps);
   }
+  const MaskFigures& masks = bench.masks;
+  if (masks.num_requests > 0) {
+    Append(text, "%d requests, %.3f ms a token; with one whose masks take 5 ms: %+.1f %% (itself",
+           masks.num_requests, masks.free_s * 1e3, 100 * masks.SlowEffect());
+    Append(text, " %.1f ms, %lld rows late); all with masks of 50 us: %+.1f %% (%lld rows late)\n",
+           masks.slow_request_s * 1e3, static_cast<long long>(masks.slow_late),
+           100 * masks.QuickEffect(), static_cast<long long>(masks.quick_late));
+  }
   const auto hit = [&](const char* mode, const HitFigures& figures) {
     if (figures.prompt_tokens == 0) return;
     Append(text, "prompt of %d again, %d cached, %s: TTFT %.4f s, then %.4f s: %.3f of the first\n",
@@ -103,6 +111,19 @@ JsonValue ToJson(const LoadFigures& f) {
                  {"plans_late", JsonNumber(f.plans_late)}});
 }
 
+JsonValue ToJson(const MaskFigures& f) {
+  if (f.num_requests == 0) return {};
+  return Object({{"requests", JsonNumber(int64_t{f.num_requests})},
+                 {"free_us", JsonNumber(f.free_s * 1e6)},
+                 {"slow_us", JsonNumber(f.slow_s * 1e6)},
+                 {"slow_effect", JsonNumber(f.SlowEffect())},
+                 {"slow_request_us", JsonNumber(f.slow_request_s * 1e6)},
+                 {"slow_late", JsonNumber(f.slow_late)},
+                 {"quick_us", JsonNumber(f.quick_s * 1e6)},
+                 {"quick_effect", JsonNumber(f.QuickEffect())},
+                 {"quick_late", JsonNumber(f.quick_late)}});
+}
+
 JsonValue SingleJson(const SingleFigures& f) {
   return Object({{"prompt_tokens", JsonNumber(int64_t{f.prompt_tokens})},
                  {"decode_tokens", JsonNumber(int64_t{f.decode_tokens})},
@@ -159,6 +180,7 @@ std::string ThroughputJson(const ThroughputBench& bench) {
                                {"us_p50", JsonNumber(bench.plan.us_p50)},
                                {"in_time", JsonNumber(bench.plans_in_time)},
                                {"late", JsonNumber(bench.plans_late)}})},
+              {"masks", ToJson(bench.masks)},
               {"hits", Object({{"exact", ToJson(bench.exact_hit)},
                                {"bounded", ToJson(bench.bounded_hit)}})},
               {"cold_prefill", Object({{"prompt_tokens", JsonNumber(int64_t{saving.prompt_tokens})},

@@ -59,15 +59,15 @@ std::string Text(const std::vector<VerifyRow>& rows) {
     std::string shown = StrCat(number);
     return std::string(width - std::min(width, shown.size()), ' ') + shown;
   };
-  text += "                       tokens together chunks cached preempted loaded\n";
+  text += "                       tokens together chunks cached preempted loaded  masks\n";
   int64_t failed = 0;
   for (const VerifyRow& row : rows) {
     std::string name = row.name;
     name.resize(std::max<size_t>(name.size(), 16), ' ');
-    text +=
-        StrCat(row.ok ? "ok    " : "FAIL  ", name, cell(row.tokens, 7), cell(row.most_together, 9),
-               cell(row.chunks, 7), cell(row.cached_tokens, 7), cell(row.preemptions, 10),
-               cell(row.pages_loaded, 7), "  ", row.ok ? row.about : row.problem, "\n");
+    text += StrCat(row.ok ? "ok    " : "FAIL  ", name, cell(row.tokens, 7),
+                   cell(row.most_together, 9), cell(row.chunks, 7), cell(row.cached_tokens, 7),
+                   cell(row.preemptions, 10), cell(row.pages_loaded, 7), cell(row.masks, 7), "  ",
+                   row.ok ? row.about : row.problem, "\n");
     failed += !row.ok;
   }
   return text + StrCat(std::ssize(rows) - failed, " passed, ", failed, " failed\n");
@@ -89,6 +89,7 @@ std::string Json(const std::vector<VerifyRow>& rows) {
     out.Set("preemptions", JsonNumber(row.preemptions));
     out.Set("pages_loaded", JsonNumber(row.pages_loaded));
     out.Set("recomputed", JsonNumber(row.recomputed));
+    out.Set("masks", JsonNumber(row.masks));
     checks.items.push_back(std::move(out));
     failed += !row.ok;
   }
@@ -131,6 +132,7 @@ StatusOr<int> RunVerifyCommand(const CommandContext& context) {
   verify.max_model_len = loaded->info().max_model_len;
   verify.window = shape.window;
   verify.replay_keep = shape.keep;
+  verify.structured = loaded->grammar_service() != nullptr;
   std::optional<Progress> progress;
   int64_t shown = 0;
   verify.progress = [&](int64_t done, int64_t total) {

@@ -138,7 +138,8 @@ class Matrix {
   }
 
  private:
-  // Lengths around the window, the kept rows and page ends; greedy and sampled in turn.
+  // Lengths around the window, the kept rows and page ends; greedy and sampled in turn, some of
+  // them structured.
   std::vector<Request> MakeRequests() const {
     SeededRng rng(options_.seed);
     const int32_t w = options_.window, keep = options_.replay_keep;
@@ -152,6 +153,9 @@ class Matrix {
           .max_tokens = options_.output_tokens,
           .sampling = {.temperature = i % 2 * 1.0, .ignore_eos = true, .logprobs = 3},
           .seed = rng.NextU64()};
+      if (options_.structured && i % 3 == 2) {
+        request.structured = {.kind = StructuredOutput::Kind::kRegex, .text = "[^0-9]*"};
+      }
       const auto range = static_cast<uint64_t>(options_.vocab_size - options_.min_token);
       for (int32_t t = 0; t < length; ++t) {
         request.prompt_ids.push_back(options_.min_token + static_cast<int32_t>(rng.Uniform(range)));
@@ -186,6 +190,7 @@ class Matrix {
     result.preemptions = stats.scheduler.preempted;
     result.pages_loaded = stats.scheduler.pages_loaded;
     result.recomputed = stats.scheduler.preempt_recomputed;
+    result.masks = stats.masks;
     for (const StepTimes& times : core.step_times()) {
       result.most_together = std::max(result.most_together, times.num_sequences);
     }
@@ -247,6 +252,7 @@ class Matrix {
     if (row.needs_hits && seen.cached_tokens == 0) return "nothing was found in the cache";
     if (row.needs_preemptions && seen.preemptions == 0) return "nothing was preempted";
     if (row.needs_loads && seen.pages_loaded == 0) return "no page came from host memory";
+    if (options_.structured && seen.masks == 0) return "no structured output had masks";
     if (row.needs_recomputed && seen.recomputed == 0) return "nothing was computed again";
     return "";
   }

@@ -47,7 +47,8 @@ struct VerifyOptions {
   int32_t max_model_len = 0;
   int32_t window = 128;  // lengths lie around it and around replay_keep
   int32_t replay_keep = 140;
-  int32_t min_token = 0;  // ids of prompts are drawn from [min_token, vocab_size)
+  int32_t min_token = 0;    // ids of prompts are drawn from [min_token, vocab_size)
+  bool structured = false;  // every third request has structured output
   uint64_t seed = 1;
   std::function<void(int64_t done, int64_t total)> progress;
 };
@@ -61,6 +62,7 @@ struct VerifyRow {
   int32_t most_together = 0;  // sequences in one step
   int64_t chunks = 0, cached_tokens = 0, preemptions = 0, pages_loaded = 0;
   int64_t recomputed = 0;  // preemptions that saved nothing
+  int64_t masks = 0;       // of structured output
 };
 
 // Errors: as `make`; a row that differs is no error.

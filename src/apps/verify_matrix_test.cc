@@ -5,11 +5,13 @@
 #include <algorithm>
 
 #include "engine/testing/fake_engine.h"
+#include "engine/testing/fake_grammar.h"
 
 namespace deepinfer {
 namespace {
 
 using testing::FakeEngine;
+using testing::FakeGrammarSource;
 using testing::FakeModel;
 using testing::FakeOptions;
 
@@ -35,6 +37,7 @@ class FakeVerifyEngine : public VerifyEngine {
                          .replay = *ParseReplayMode(setting.replay),
                          .prefix_cache = setting.prefix_cache && fault != Fault::kNoCache};
     options.async = setting.async;
+    options.grammars = &grammars_;
     options.logits = [this](std::span<const int32_t> tokens) { return Logits(tokens); };
     engine_ = std::make_unique<FakeEngine>(options);
   }
@@ -52,6 +55,7 @@ class FakeVerifyEngine : public VerifyEngine {
   }
 
   const Fault fault_;
+  FakeGrammarSource grammars_{kVocab};
   std::unique_ptr<FakeEngine> engine_;
 };
 
@@ -63,7 +67,8 @@ std::vector<VerifyRow> RowsWith(Fault fault) {
        .max_model_len = 700,
        .window = FakeModel::kWindow,
        .replay_keep = FakeModel::kKeep,
-       .min_token = 2},
+       .min_token = 2,
+       .structured = true},
       [fault](const VerifySetting& setting) -> StatusOr<std::unique_ptr<VerifyEngine>> {
         return std::make_unique<FakeVerifyEngine>(setting, fault);
       });

@@ -67,6 +67,7 @@ void SimulatedClock::SleepUntil(MonotonicTime when) {
 
 bool SimulatedClock::WaitUntil(std::unique_lock<std::mutex>& lock, std::condition_variable& changed,
                                MonotonicTime deadline, const std::function<bool()>& ready) {
+  CheckMayWait();
   // Joining and leaving the list need mutex_, which must not be taken while `lock` is held.
   lock.unlock();
   std::list<Waiter>::iterator self;

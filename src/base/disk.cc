@@ -113,10 +113,11 @@ class RealReadable : public ReadableFile {
 
   int DirectFd() const {  // -1: the file system has no direct reads
     std::lock_guard lock(mutex_);
+    if (asked_direct_) return direct_fd_;
+    asked_direct_ = true;
     // Not by its path, under which another file may lie by now.
     const std::string self = StrCat("/proc/self/fd/", fd_);
-    if (!asked_direct_) direct_fd_ = ::open(self.c_str(), O_RDONLY | O_CLOEXEC | O_DIRECT);
-    asked_direct_ = true;
+    direct_fd_ = ::open(self.c_str(), O_RDONLY | O_CLOEXEC | O_DIRECT);
     return direct_fd_;
   }
 
@@ -143,6 +144,7 @@ class RealUpdatable : public UpdatableFile {
     return error != 0 ? FromErrno(path_, "reserve space", error) : OkStatus();
   }
   Status WriteAt(int64_t offset, std::span<const uint8_t> bytes) override {
+    CheckMayWait();
     while (!bytes.empty()) {
       const ssize_t put = ::pwrite(fd_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
       if (put < 0 && errno == EINTR) continue;
@@ -153,6 +155,7 @@ class RealUpdatable : public UpdatableFile {
     return OkStatus();
   }
   Status Sync() override {
+    CheckMayWait();
     return ::fdatasync(fd_) != 0 ? FromErrno(path_, "sync", errno) : OkStatus();
   }
 
@@ -171,6 +174,7 @@ class RealWritable : public WritableFile {
   }
 
   Status Append(std::span<const uint8_t> bytes) override {
+    CheckMayWait();
     while (!bytes.empty()) {
       const ssize_t put = ::write(fd_, bytes.data(), bytes.size());
       if (put < 0 && errno == EINTR) continue;
@@ -181,6 +185,7 @@ class RealWritable : public WritableFile {
   }
 
   Status Commit() override {
+    CheckMayWait();
     if (::fsync(fd_) != 0 && errno != EINVAL) return FromErrno(path_, "sync", errno);
     const int fd = fd_;
     fd_ = -1;

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "base/clock.h"
+#include "base/read_queue.h"
+#include "base/simulated_disk.h"
 #include "base/thread_pool.h"
 
 namespace deepinfer {
@@ -21,6 +23,34 @@ TEST(NoWait, WhatBlocksOnOthersStopsTheProcessInsideAScope) {
     RealClock().SleepUntil(RealClock().Now());
   };
   EXPECT_DEATH(sleep(), "no_wait");
+  const auto read = [] {
+    SimulatedDisk disk;
+    CHECK(disk.WriteText("file", "1").ok());
+    const auto file = disk.OpenRead("file").value();
+    uint8_t byte = 0;
+    ReadQueue queue(1);
+    ReadBatch batch({{.file = file.get(), .offset = 0, .out = {&byte, 1}}});
+    queue.Start(batch);
+    const NoWaitScope scope;
+    batch.Wait().IgnoreError();
+  };
+  EXPECT_DEATH(read(), "no_wait");
+  const auto write = [] {
+    const std::string path = ::testing::TempDir() + "/no_wait";
+    const auto file = RealDisk().Create(path).value();
+    const NoWaitScope scope;
+    file->Append("x").IgnoreError();
+  };
+  EXPECT_DEATH(write(), "no_wait");
+  const auto wait = [] {
+    SimulatedClock clock;
+    std::mutex mutex;
+    std::condition_variable changed;
+    std::unique_lock lock(mutex);
+    const NoWaitScope scope;
+    clock.WaitUntil(lock, changed, clock.Now(), [] { return true; });
+  };
+  EXPECT_DEATH(wait(), "no_wait");
 }
 
 TEST(NoWait, OutsideAndAfterAScopeTheyMay) {

@@ -23,6 +23,7 @@ int64_t StatusBytes(Disk& disk, std::string_view name) {
 }  // namespace
 
 int64_t ResidentBytes(Disk& disk) { return StatusBytes(disk, "\nVmRSS:"); }
+int64_t VirtualBytes(Disk& disk) { return StatusBytes(disk, "\nVmSize:"); }
 int64_t PeakResidentBytes(Disk& disk) { return StatusBytes(disk, "\nVmHWM:"); }
 
 // A switch of the system's, which can only be written: nothing that a Disk knows.

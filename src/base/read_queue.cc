@@ -1,63 +1,18 @@
 #include "base/read_queue.h"
 
-#include <condition_variable>
-#include <deque>
-#include <mutex>
 #include <system_error>
 
 #include "base/check.h"
+#include "base/no_wait.h"
 
 namespace deepinfer {
 
-struct ReadQueue::Batch {
-  std::vector<FileRead> reads;
-  size_t next = 0;     // the first read that has not begun
-  size_t running = 0;  // begun and not ended
-  Status status;       // the first failure
-
-  bool over() const { return next == reads.size() && running == 0; }
-};
-
-// Everything here is guarded by `mutex`, the batches' contents included.
-struct ReadQueue::Shared {
-  std::mutex mutex;
-  std::condition_variable work, done;
-  std::deque<std::shared_ptr<Batch>> waiting;  // those with reads that have not begun
-  bool stopping = false;
-
-  void Run() {
-    std::unique_lock lock(mutex);
-    while (true) {
-      work.wait(lock, [&] { return stopping || !waiting.empty(); });
-      if (stopping) return;
-      const std::shared_ptr<Batch> batch = waiting.front();
-      const FileRead read = batch->reads[batch->next++];
-      if (batch->next == batch->reads.size()) waiting.pop_front();
-      ++batch->running;
-      lock.unlock();
-      Status status = read.direct ? read.file->ReadDirect(read.offset, read.out)
-                                  : read.file->ReadAt(read.offset, read.out);
-      if (status.ok() && read.check) status = read.check(read.out);
-      lock.lock();
-      --batch->running;
-      if (!status.ok()) Abandon(*batch, status);
-      if (batch->over()) done.notify_all();
-    }
-  }
-
-  void Abandon(Batch& batch, const Status& status) {
-    if (batch.status.ok()) batch.status = status;
-    batch.next = batch.reads.size();
-    std::erase_if(waiting, [&](const auto& b) { return b.get() == &batch; });
-  }
-};
-
-ReadQueue::ReadQueue(int num_threads) : shared_(std::make_shared<Shared>()) {
+ReadQueue::ReadQueue(int num_threads) {
   CHECK_GE(num_threads, 1);
   // Fewer than asked for, but one, are as right: a system short of memory refuses threads.
   try {
     while (std::ssize(threads_) < num_threads) {
-      threads_.emplace_back([shared = shared_.get()] { shared->Run(); });
+      threads_.emplace_back([this] { Run(); });
     }
   } catch (const std::system_error&) {
     CHECK(!threads_.empty());
@@ -66,41 +21,70 @@ ReadQueue::ReadQueue(int num_threads) : shared_(std::make_shared<Shared>()) {
 
 ReadQueue::~ReadQueue() {
   {
-    std::lock_guard lock(shared_->mutex);
-    shared_->stopping = true;
-    for (const auto& batch : shared_->waiting) batch->next = batch->reads.size();
-    shared_->waiting.clear();
+    std::lock_guard lock(mutex_);
+    CHECK(first_ == nullptr);
+    stopping_ = true;
   }
-  shared_->work.notify_all();
+  work_.notify_all();
   for (std::thread& thread : threads_) thread.join();
 }
 
-ReadQueue::Ticket ReadQueue::Start(std::vector<FileRead> reads) {
-  Ticket ticket;
-  if (reads.empty()) return ticket;
-  ticket.shared_ = shared_;
-  ticket.batch_ = std::make_shared<Batch>();
-  ticket.batch_->reads = std::move(reads);
+void ReadQueue::Start(ReadBatch& batch) {
+  if (batch.queue_ == nullptr) batch.queue_ = this;
+  CHECK(batch.queue_ == this);
   {
-    std::lock_guard lock(shared_->mutex);
-    shared_->waiting.push_back(ticket.batch_);
+    std::lock_guard lock(mutex_);
+    CHECK(batch.over());
+    batch.next_ = 0;
+    batch.end_ = batch.reads_.size();
+    batch.status_ = OkStatus();
+    batch.behind_ = nullptr;
+    if (batch.reads_.empty()) return;
+    ReadBatch** end = &first_;
+    while (*end != nullptr) end = &(*end)->behind_;
+    *end = &batch;
   }
-  shared_->work.notify_all();
-  return ticket;
+  work_.notify_all();
 }
 
-ReadQueue::Ticket& ReadQueue::Ticket::operator=(Ticket&& other) {
-  Wait().IgnoreError();
-  shared_ = std::move(other.shared_);
-  batch_ = std::move(other.batch_);
-  return *this;
+void ReadQueue::Run() {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    work_.wait(lock, [&] { return stopping_ || first_ != nullptr; });
+    if (stopping_) return;
+    ReadBatch& batch = *first_;
+    const FileRead& read = batch.reads_[batch.next_++];
+    if (batch.next_ == batch.end_) Remove(batch);
+    ++batch.num_running_;
+    lock.unlock();
+    Status status = read.direct ? read.file->ReadDirect(read.offset, read.out)
+                                : read.file->ReadAt(read.offset, read.out);
+    if (status.ok() && read.check) status = read.check(read.out);
+    lock.lock();
+    --batch.num_running_;
+    if (!status.ok()) Abandon(batch, status);
+    if (batch.over()) done_.notify_all();
+  }
 }
 
-Status ReadQueue::Ticket::Wait() {
-  if (batch_ == nullptr) return OkStatus();
-  std::unique_lock lock(shared_->mutex);
-  shared_->done.wait(lock, [&] { return batch_->over(); });
-  return batch_->status;
+void ReadQueue::Abandon(ReadBatch& batch, const Status& status) {
+  if (batch.status_.ok()) batch.status_ = status;
+  batch.next_ = batch.end_;
+  Remove(batch);
+}
+
+void ReadQueue::Remove(const ReadBatch& batch) {
+  ReadBatch** at = &first_;
+  while (*at != nullptr && *at != &batch) at = &(*at)->behind_;
+  if (*at != nullptr) *at = batch.behind_;
+}
+
+Status ReadBatch::Wait() {
+  if (queue_ == nullptr) return OkStatus();
+  CheckMayWait();
+  std::unique_lock lock(queue_->mutex_);
+  queue_->done_.wait(lock, [&] { return over(); });
+  return status_;
 }
 
 }  // namespace deepinfer

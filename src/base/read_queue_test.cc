@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <numeric>
 
@@ -40,7 +41,9 @@ class ReadQueueTest : public ::testing::TestWithParam<int> {
 TEST_P(ReadQueueTest, EveryReadOfEveryBatchIsDone) {
   ReadQueue queue(GetParam());
   std::vector<uint8_t> first, second;
-  ReadQueue::Ticket one = queue.Start(All(first)), two = queue.Start(All(second));
+  ReadBatch one(All(first)), two(All(second));
+  queue.Start(one);
+  queue.Start(two);
   EXPECT_TRUE(two.Wait().ok());
   EXPECT_TRUE(Same(second));
   EXPECT_TRUE(one.Wait().ok());
@@ -51,8 +54,9 @@ TEST_P(ReadQueueTest, EveryReadOfEveryBatchIsDone) {
 TEST_P(ReadQueueTest, DirectReadsGiveTheSame) {
   ReadQueue queue(GetParam());
   alignas(kDirectAlign) static std::array<uint8_t, kFileBytes> out;
-  EXPECT_TRUE(
-      queue.Start({{.file = file_.get(), .offset = 0, .out = out, .direct = true}}).Wait().ok());
+  ReadBatch batch({{.file = file_.get(), .offset = 0, .out = out, .direct = true}});
+  queue.Start(batch);
+  EXPECT_TRUE(batch.Wait().ok());
   EXPECT_TRUE(Same({out.begin(), out.end()}));
 }
 
@@ -62,39 +66,73 @@ TEST_P(ReadQueueTest, WhatWasReadMayBeRefused) {
   const auto check = [](std::span<const uint8_t> bytes) {
     return bytes[0] == 7 ? OkStatus() : DataLoss("found ", int{bytes[0]}, ", expected 7");
   };
-  EXPECT_TRUE(
-      queue.Start({{.file = file_.get(), .offset = 7, .out = out, .check = check}}).Wait().ok());
-  EXPECT_EQ(
-      MessageOf(
-          queue.Start({{.file = file_.get(), .offset = 8, .out = out, .check = check}}).Wait()),
-      "found 8, expected 7");
+  ReadBatch batch({{.file = file_.get(), .offset = 7, .out = out, .check = check}});
+  queue.Start(batch);
+  EXPECT_TRUE(batch.Wait().ok());
+  batch.reads()[0].offset = 8;
+  queue.Start(batch);
+  EXPECT_EQ(MessageOf(batch.Wait()), "found 8, expected 7");
 }
 
 TEST_P(ReadQueueTest, NoReadsAreOverAtOnce) {
   ReadQueue queue(GetParam());
-  EXPECT_TRUE(queue.Start({}).Wait().ok());
-  EXPECT_TRUE(ReadQueue::Ticket().Wait().ok());
+  ReadBatch none;
+  EXPECT_TRUE(none.Wait().ok());
+  queue.Start(none);
+  EXPECT_TRUE(none.Wait().ok());
+}
+
+TEST_P(ReadQueueTest, ABatchMayBeChangedOnceItIsOver) {
+  ReadQueue queue(GetParam());
+  std::vector<uint8_t> out(8);
+  ReadBatch batch(All(out));
+  queue.Start(batch);
+  EXPECT_TRUE(batch.Wait().ok());
+  batch.reads().clear();
+  EXPECT_TRUE(batch.Wait().ok());
+  batch.reads().push_back({.file = file_.get(), .offset = 16, .out = std::span(out).first(8)});
+  EXPECT_TRUE(batch.Wait().ok());
+  queue.Start(batch);
+  EXPECT_TRUE(batch.Wait().ok());
+  EXPECT_EQ(out[0], 16);
 }
 
 TEST_P(ReadQueueTest, AFailureIsItsBatchsOwn) {
   ReadQueue queue(GetParam());
   disk_.FailReadsAt("file", 1000);
   std::vector<uint8_t> out, other(8);
-  ReadQueue::Ticket bad = queue.Start(All(out));
-  ReadQueue::Ticket good = queue.Start({{.file = file_.get(), .offset = 16, .out = other}});
+  ReadBatch bad(All(out)), good({{.file = file_.get(), .offset = 16, .out = other}});
+  queue.Start(bad);
+  queue.Start(good);
   EXPECT_EQ(MessageOf(bad.Wait()), "file: cannot read: Input/output error");
   EXPECT_TRUE(good.Wait().ok());
   EXPECT_EQ(other[0], 16);
 }
 
-// A ticket that nobody waited for holds its memory until the reads are over.
-TEST_P(ReadQueueTest, TicketsThatGoWaitForTheirReads) {
+TEST_P(ReadQueueTest, ABatchThatFailedCanBeStartedAgain) {
+  ReadQueue queue(GetParam());
+  std::vector<uint8_t> out;
+  ReadBatch batch(All(out));
+  for (int i = 0; i < 20; ++i) {
+    const bool fails = i % 2 == 0;
+    disk_.FailReadsAt("file", fails ? 100 * i : -1);
+    std::fill(out.begin(), out.end(), uint8_t{0});
+    queue.Start(batch);
+    EXPECT_EQ(batch.Wait().ok(), !fails);
+    EXPECT_EQ(Same(out), !fails);
+  }
+}
+
+// A batch that nobody waited for holds its memory until the reads are over.
+TEST_P(ReadQueueTest, BatchesThatGoWaitForTheirReads) {
   ReadQueue queue(GetParam());
   for (int i = 0; i < 20; ++i) {
-    std::vector<uint8_t> first, second;
-    ReadQueue::Ticket ticket = queue.Start(All(first));
-    ticket = queue.Start(All(second));
-    EXPECT_TRUE(Same(first));
+    std::vector<uint8_t> out;
+    {
+      ReadBatch batch(All(out));
+      queue.Start(batch);
+    }
+    EXPECT_TRUE(Same(out));
   }
 }
 

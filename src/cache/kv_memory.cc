@@ -39,10 +39,12 @@ int64_t SnapshotBytes(const KvShape& shape, int32_t num_rings) {
   return num_rings * shape.RingBytes() + (num_rings == shape.num_rings ? AllTailBytes(shape) : 0);
 }
 
-int64_t KvMemoryBytes(const KvShape& shape, const KvMemorySizes& sizes) {
-  return (int64_t{sizes.num_pages} + sizes.num_host_pages) * shape.layout.page_bytes +
-         (int64_t{sizes.num_states} + sizes.num_saves) * StateStride(shape) +
-         sizes.num_slots * SlotStride(shape, sizes.num_snapshot_rings);
+KvMemoryParts PlanKvMemory(const KvShape& shape, const KvMemorySizes& sizes) {
+  return {.pages = sizes.num_pages * shape.layout.page_bytes,
+          .states = sizes.num_states * StateStride(shape),
+          .host_pages = sizes.num_host_pages * shape.layout.page_bytes,
+          .saves = sizes.num_saves * StateStride(shape),
+          .slots = sizes.num_slots * SlotStride(shape, sizes.num_snapshot_rings)};
 }
 
 StatusOr<std::unique_ptr<KvMemory>> KvMemory::Create(const KvShape& shape,
@@ -62,20 +64,28 @@ KvMemory::KvMemory(const KvShape& shape, const KvMemorySizes& sizes)
 }
 
 Status KvMemory::Allocate() {
-  const int64_t page = shape_.layout.page_bytes;
-  DI_ASSIGN_OR_RETURN(pages_, LargeBlock::Allocate(sizes_.num_pages * page, "KV pages"));
-  DI_ASSIGN_OR_RETURN(states_, LargeBlock::Allocate(sizes_.num_states * state_stride_,
-                                                    "window state of running sequences"));
-  DI_ASSIGN_OR_RETURN(
-      host_pages_, LargeBlock::Allocate(sizes_.num_host_pages * page, "KV pages of the host tier"));
-  DI_ASSIGN_OR_RETURN(saves_, LargeBlock::Allocate(sizes_.num_saves * state_stride_,
-                                                   "window state of preempted sequences"));
-  DI_ASSIGN_OR_RETURN(slots_, LargeBlock::Allocate(sizes_.num_slots * slot_stride_, "SWA slots"));
+  const KvMemoryParts bytes = PlanKvMemory(shape_, sizes_);
+  DI_ASSIGN_OR_RETURN(pages_, LargeBlock::Allocate(bytes.pages, "KV pages"));
+  DI_ASSIGN_OR_RETURN(states_,
+                      LargeBlock::Allocate(bytes.states, "window state of running sequences"));
+  DI_ASSIGN_OR_RETURN(host_pages_,
+                      LargeBlock::Allocate(bytes.host_pages, "KV pages of the host tier"));
+  DI_ASSIGN_OR_RETURN(saves_,
+                      LargeBlock::Allocate(bytes.saves, "window state of preempted sequences"));
+  DI_ASSIGN_OR_RETURN(slots_, LargeBlock::Allocate(bytes.slots, "SWA slots"));
   // Small beside the blocks, and so taken only once the machine gave these.
   host_page_sums_.resize(static_cast<size_t>(sizes_.num_host_pages));
   is_saved_.resize(static_cast<size_t>(sizes_.num_saves));
   seals_.resize(static_cast<size_t>(sizes_.num_slots));
   return OkStatus();
+}
+
+KvMemoryParts KvMemory::num_bytes() const {
+  return {.pages = pages_.num_bytes(),
+          .states = states_.num_bytes(),
+          .host_pages = host_pages_.num_bytes(),
+          .saves = saves_.num_bytes(),
+          .slots = slots_.num_bytes()};
 }
 
 // ---- Where things lie ---------------------------------------------------------------------------

@@ -41,8 +41,13 @@ struct KvMemorySizes {
 // Formulas, printed by the memory plan.
 int64_t StateBytes(const KvShape& shape);                        // rings and compressor rows
 int64_t SnapshotBytes(const KvShape& shape, int32_t num_rings);  // payload of a slot
-// All that Create() takes, the gaps of alignment included.
-int64_t KvMemoryBytes(const KvShape& shape, const KvMemorySizes& sizes);
+
+// What Create() takes, in bytes, the gaps of alignment included.
+struct KvMemoryParts {
+  int64_t pages = 0, states = 0, host_pages = 0, saves = 0, slots = 0;
+  int64_t total() const { return pages + states + host_pages + saves + slots; }
+};
+KvMemoryParts PlanKvMemory(const KvShape& shape, const KvMemorySizes& sizes);
 
 // Where a forward pass writes a snapshot.
 struct SnapshotTarget {
@@ -59,6 +64,7 @@ class KvMemory {
 
   const KvShape& shape() const { return shape_; }
   const KvMemorySizes& sizes() const { return sizes_; }
+  KvMemoryParts num_bytes() const;  // taken
   // The view of a sequence that has this state slot; its page table is empty.
   SequenceKv SequenceOf(int32_t state);
   uint8_t* Page(int32_t page);

@@ -40,12 +40,12 @@ TEST(KvMemorySizes, TheRealShapeHasThePublishedSizes) {
 TEST(KvMemorySizes, case_38_AMillionTokensTakeTheirLayoutAndOneSlot) {
   constexpr int32_t kPages = 1'000'000 / kTokensPerPage;
   const KvMemorySizes sizes = {.num_host_pages = kPages, .num_slots = 1, .num_snapshot_rings = 20};
-  EXPECT_EQ(KvMemoryBytes(RealShape(), sizes), 1'000'000LL * 890 + 1'415'040);
+  EXPECT_EQ(PlanKvMemory(RealShape(), sizes).total(), 1'000'000LL * 890 + 1'415'040);
 }
 
 TEST(KvMemorySizes, EveryPartCounts) {
   const KvShape shape = SmallShape();
-  const auto bytes = [&](const KvMemorySizes& sizes) { return KvMemoryBytes(shape, sizes); };
+  const auto bytes = [&](const KvMemorySizes& sizes) { return PlanKvMemory(shape, sizes).total(); };
   EXPECT_EQ(bytes({}), 0);
   EXPECT_EQ(bytes({.num_pages = 3}), 3 * shape.layout.page_bytes);
   EXPECT_EQ(bytes({.num_host_pages = 3}), 3 * shape.layout.page_bytes);

@@ -95,7 +95,9 @@ TEST(EngineCases, TheNextTurnOfAConversationHitsPromptAndAnswer) {
     ExpectSame(outcome.answer, Cold(turn));
     const auto before = static_cast<int32_t>(turn.prompt_ids.size());
     // All but the last few tokens of the turn before: its last page end is within a page of them.
-    if (i > 0) EXPECT_GE(outcome.cached_tokens, before - 20 - 64 - 1) << i;
+    if (i > 0) {
+      EXPECT_GE(outcome.cached_tokens, before - 20 - 64 - 1) << i;
+    }
     const std::vector<int32_t>& ids = outcome.answer.ids;
     turn.prompt_ids.insert(turn.prompt_ids.end(), ids.begin(), ids.end());
     for (const int32_t id : TinyPrompt(20, 50 + i)) turn.prompt_ids.push_back(id);
@@ -236,7 +238,9 @@ TEST(EngineCases, case_46_OneGreedyPromptAloneAndAmongCopiesAndNoise) {
       std::vector<RequestId> ids;
       for (int32_t i = 0; i < copies; ++i) {
         ids.push_back(*engine->core().Submit(request));
-        if (i % 4 == 0) ASSERT_TRUE(engine->core().Submit(Ask(20 + i, 100 + i, 25, 1.0)).ok());
+        if (i % 4 == 0) {
+          ASSERT_TRUE(engine->core().Submit(Ask(20 + i, 100 + i, 25, 1.0)).ok());
+        }
       }
       Answers answers = RunAll(engine->core());
       for (const RequestId id : ids) ExpectSame(answers.Of(id), alone);

@@ -12,6 +12,9 @@ namespace {
 
 constexpr int32_t kMaxChoices = 128;
 constexpr int32_t kMaxPriority = 1000;
+// How long a step that has nothing to run waits for a grammar: what is submitted meanwhile waits
+// along.
+constexpr auto kGrammarWait = std::chrono::milliseconds(2);
 
 std::array<uint8_t, 32> DrawSecret(Rng& rng) {
   std::array<uint8_t, 32> secret;
@@ -29,6 +32,17 @@ CacheSizes SizesOf(const KvMemory& memory) {
           .num_states = sizes.num_states,
           .num_saves = sizes.num_saves,
           .num_slots = sizes.num_slots};
+}
+
+}  // namespace
+
+namespace {
+
+// What cannot be enforced, or is too large to be.
+Error ToGrammarError(const Status& status) {
+  Error error = ToError(status);
+  if (status.code() == StatusCode::kUnimplemented) error.code = ErrorCode::kUnsupportedSchema;
+  return error;
 }
 
 }  // namespace
@@ -61,12 +75,19 @@ Error ToError(const Status& status) {
 EngineCore::EngineCore(EngineBackend backend, const EngineCoreOptions& options)
     : backend_(std::move(backend)),
       options_(options),
+      builds_(backend_.grammars),
+      mask_workers_(backend_.grammars == nullptr
+                        ? nullptr
+                        : std::make_unique<MaskWorkers>(options.masks.num_threads)),
       scheduler_(options.scheduler, SizesOf(*backend_.memory)),
       executor_({.forward = backend_.forward,
                  .memory = backend_.memory,
                  .drafter = backend_.drafter,
                  .clock = backend_.clock,
+                 .masks = mask_workers_.get(),
+                 .mask_options = options.masks,
                  .vocab_size = backend_.vocab_size,
+                 .eos_id = backend_.eos_id,
                  .prepare = backend_.prepare}),
       cache_root_(CacheRoot(DrawSecret(*backend_.rng), /*generation=*/0, backend_.model_fingerprint,
                             kTokensPerPage)),
@@ -113,7 +134,28 @@ Status EngineCore::CheckRequest(const Request& request) const {
                            ", expected 0..", kMaxStartDeadlineMs, ", a year");
   }
   DI_RETURN_IF_ERROR(CheckSamplingParams(request.sampling, backend_.vocab_size));
+  DI_RETURN_IF_ERROR(CheckStructured(request.structured));
   return CheckLengths(request);
+}
+
+// The grammar's text is looked at where it is built.
+Status EngineCore::CheckStructured(const StructuredOutput& structured) const {
+  if (structured.kind == StructuredOutput::Kind::kNone) return OkStatus();
+  if (backend_.grammars == nullptr) {
+    return FailedPrecondition(
+        "structured output: this engine builds no grammars; it needs a tokenizer, and "
+        "grammar_workers of at least 1");
+  }
+  const auto check = [this](std::string_view field, int32_t id) {
+    if (id >= 0 && id < backend_.vocab_size) return OkStatus();
+    return InvalidArgument(field, ": found token id ", id, ", the model has 0..",
+                           backend_.vocab_size - 1);
+  };
+  for (const int32_t id : structured.trigger_token_ids) {
+    DI_RETURN_IF_ERROR(check("trigger_token_ids", id));
+  }
+  return structured.bound_token_id ? check("bound_token_id", *structured.bound_token_id)
+                                   : OkStatus();
 }
 
 Status EngineCore::CheckPromptLogprobs(const Request& request) {
@@ -171,8 +213,11 @@ StatusOr<std::unique_ptr<Sequence>> EngineCore::MakeSequence(
   const Request& request = owner->request;
   DI_ASSIGN_OR_RETURN(TextOutput text, TextOutput::Create(request, backend_.tokenizer));
   const std::vector<int32_t>& prompt = request.prompt_ids;
+  // What ends the output where a grammar lets it end, even with ignore_eos.
+  std::vector<int32_t> sampling_ends = owner->end_ids;
+  if (owner->awaits_grammar) sampling_ends.push_back(backend_.eos_id);
   SequenceSampling sampling(request.sampling, owner->seed + static_cast<uint64_t>(choice),
-                            owner->end_ids, prompt);
+                            sampling_ends, prompt);
   auto sequence = std::make_unique<Sequence>(
       Sequence{.owner = owner,
                .choice = choice,
@@ -182,6 +227,9 @@ StatusOr<std::unique_ptr<Sequence>> EngineCore::MakeSequence(
                .text = std::move(text)});
   for (const int32_t id : prompt) sequence->keys.Append(id);
   if (sequence->wants_prompt_logprobs()) sequence->run->prompt_logprobs = request.prompt_logprobs;
+  if (owner->awaits_grammar) {
+    sequence->run->masks = std::make_shared<SequenceMasks>(backend_.vocab_size, sampling_ends);
+  }
   return sequence;
 }
 
@@ -192,6 +240,9 @@ StatusOr<RequestId> EngineCore::Submit(Request request) {
   owner->seed = request.seed ? *request.seed : backend_.rng->NextU64();
   owner->end_ids = request.sampling.stop_token_ids;
   if (!request.sampling.ignore_eos) owner->end_ids.push_back(backend_.eos_id);
+  // What only scores its prompt has no output to match.
+  owner->awaits_grammar =
+      request.structured.kind != StructuredOutput::Kind::kNone && owner->max_output > 0;
   owner->request = std::move(request);
   owner->id = {next_id_++};
   Admission admission = {.arrival = backend_.clock->Now(), .root = RootOf(owner->request)};
@@ -204,6 +255,7 @@ StatusOr<RequestId> EngineCore::Submit(Request request) {
     DropForgotten();
     return added;
   }
+  if (owner->awaits_grammar) builds_.Begin(owner->id, owner->request.structured);
   return owner->id;
 }
 
@@ -223,7 +275,8 @@ Status EngineCore::AddChoice(const std::shared_ptr<AdmittedRequest>& owner, int3
                        .keys = &sequence->keys,
                        .whole_prompt = runs_exact || sequence->wants_prompt_logprobs(),
                        .scores_prompt = sequence->wants_prompt_logprobs(),
-                       .after = admission.first};
+                       .after = admission.first,
+                       .held = owner->awaits_grammar};
   if (request.start_deadline_ms) {
     spec.start_deadline = admission.arrival + std::chrono::milliseconds(*request.start_deadline_ms);
   }
@@ -260,12 +313,60 @@ bool EngineCore::HasWork() const {
 // ---- one step
 
 std::vector<Event> EngineCore::Step() {
+  TakeGrammars();
   FailExpired();
   while (runner_->num_inside() < runner_->depth() && PlanNext()) {
   }
-  if (runner_->num_inside() > 0) TakeResults(*runner_->Wait());
+  if (runner_->num_inside() > 0) {
+    TakeResults(*runner_->Wait());
+  } else if (builds_.num_pending() > 0 && events_.empty()) {
+    builds_.Wait(kGrammarWait);
+  }
   DropForgotten();
   return std::exchange(events_, {});
+}
+
+void EngineCore::TakeGrammars() {
+  for (ConstraintBuilds::Arrival& arrival : builds_.Take()) {
+    std::vector<Sequence*> choices;  // those that did not end meanwhile
+    for (const auto& sequence : sequences_) {
+      if (sequence == nullptr || sequence->ended || sequence->owner->id != arrival.request)
+        continue;
+      choices.push_back(sequence.get());
+    }
+    if (choices.empty()) continue;
+    if (arrival.maker.ok()) {
+      TakeGrammar(choices, *std::move(arrival.maker));
+    } else {
+      FailGrammar(choices, arrival.maker.status());
+    }
+  }
+}
+
+void EngineCore::TakeGrammar(std::span<Sequence* const> choices, ConstraintMaker maker) {
+  AdmittedRequest& owner = *choices[0]->owner;
+  owner.grammar = std::move(maker);
+  owner.awaits_grammar = false;
+  for (Sequence* const choice : choices) {
+    scheduler_.Release(choice->id);
+    if (choice->started) BeginMasks(*choice);
+  }
+}
+
+// Nobody has heard of the request yet: one event tells all.
+void EngineCore::FailGrammar(std::span<Sequence* const> choices, const Status& status) {
+  stats_.failures += std::ssize(choices);
+  events_.push_back(FailureEvent{.request = choices[0]->owner->id,
+                                 .choice = choices[0]->choice,
+                                 .error = ToGrammarError(status)});
+  for (Sequence* const choice : choices) Drop(*choice);
+}
+
+// Only what runs has a matcher: what waits may be much more.
+void EngineCore::BeginMasks(Sequence& sequence) {
+  if (sequence.run->masks->begun()) return;
+  sequence.run->masks->Begin(sequence.owner->grammar);
+  mask_workers_->Compute(sequence.run->masks);
 }
 
 void EngineCore::FailExpired() {
@@ -296,6 +397,8 @@ bool EngineCore::PlanNext() {
       if (copy.kind != CopyKind::kNewState) continue;
       Sequence& starts = *sequences_[static_cast<size_t>(copy.sequence.v)];
       starts.keys.Reserve(starts.owner->num_prompt() + starts.owner->max_output + kMaxDrafts);
+      starts.started = true;
+      if (starts.owner->grammar) BeginMasks(starts);
     }
     job.row_runs.clear();
     for (const PlannedRows& rows : job.plan.rows) job.row_runs.push_back(run_of(rows.sequence));
@@ -310,6 +413,7 @@ bool EngineCore::PlanNext() {
 void EngineCore::TakeResults(StepJob& job) {
   const NoWaitScope no_wait;
   ++stats_.steps;
+  stats_.step_seconds += job.seconds;
   for (const int32_t copy : job.failed_copies) {
     scheduler_.Forget(job.plan.copies[static_cast<size_t>(copy)]);
   }
@@ -317,9 +421,14 @@ void EngineCore::TakeResults(StepJob& job) {
   for (size_t i = 0; i < job.plan.rows.size(); ++i) {
     TakeOutcome(job.plan.rows[i], job.outcomes[i]);
   }
-  for (const int32_t copy : job.failed_copies) {
-    const SequenceId id = job.plan.copies[static_cast<size_t>(copy)].sequence;
+  const auto lose = [this](SequenceId id) {
     if (!sequences_[static_cast<size_t>(id.v)]->ended) scheduler_.Lose(id);
+  };
+  for (const int32_t copy : job.failed_copies) {
+    lose(job.plan.copies[static_cast<size_t>(copy)].sequence);
+  }
+  for (size_t i = 0; i < job.plan.rows.size(); ++i) {
+    if (job.outcomes[i].starts_anew) lose(job.plan.rows[i].sequence);
   }
   scheduler_.Learn(job.load, job.seconds);
   KeepTimes(job);
@@ -346,6 +455,9 @@ void EngineCore::TakeOutcome(const PlannedRows& rows, RowsOutcome& outcome) {
   }
   stats_.drafts_verified += outcome.num_drafts;
   stats_.drafts_accepted += std::max(0, outcome.num_new - 1);
+  stats_.masks += outcome.num_masks;
+  stats_.mask_seconds += outcome.mask_seconds;
+  stats_.masks_late += outcome.mask_late;
   scheduler_.Commit(rows, {.ok = ok,
                            .snapshot_taken = outcome.snapshot_taken,
                            .num_computed = outcome.num_computed,
@@ -376,7 +488,7 @@ void EngineCore::SendTokens(Sequence& sequence, RowsOutcome& outcome) {
   for (int32_t i = 0; i < outcome.num_new && !finish; ++i) {
     const int32_t id = outcome.tokens[i];
     const bool stops_count = sequence.num_output >= request.sampling.min_tokens;
-    const bool ends = stops_count && owner.Ends(id);
+    const bool ends = outcome.ends && i + 1 == outcome.num_new;
     const bool full = ++sequence.num_output == owner.max_output;
     TextOutput::Piece piece;
     if (!ends || request.include_stop) piece = sequence.text.Add(id, stops_count);
@@ -395,13 +507,14 @@ void EngineCore::SendTokens(Sequence& sequence, RowsOutcome& outcome) {
       tokens.logprobs.push_back(std::move(outcome.logprobs[static_cast<size_t>(i)]));
     }
   }
+  stats_.output_tokens += std::ssize(tokens.ids);
   events_.push_back(std::move(tokens));
   if (finish) Finish(sequence, *std::move(finish));
 }
 
 void EngineCore::SendReady(Sequence& sequence) {
   AdmittedRequest& owner = *sequence.owner;
-  if (std::exchange(owner.ready_sent, true)) return;
+  if (owner.awaits_grammar || std::exchange(owner.ready_sent, true)) return;
   events_.push_back(ReadyEvent{.request = owner.id,
                                .seed = owner.seed,
                                .prompt_tokens = owner.num_prompt(),
@@ -435,6 +548,7 @@ void EngineCore::Fail(Sequence& sequence, const Status& status) {
 void EngineCore::Drop(Sequence& sequence) {
   sequence.ended = true;
   sequence.run->stop.store(true, std::memory_order_relaxed);
+  if (sequence.run->masks != nullptr) sequence.run->masks->Cancel();
   scheduler_.Finish(sequence.id);
   ending_.push_back(sequence.id);
 }

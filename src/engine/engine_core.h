@@ -5,6 +5,8 @@
 // step, how a prompt is cut and who was preempted changes no result, so anything may share a step
 // with anything. In exact mode a result depends on the request alone; in bounded mode also on what
 // the cache had of its prompt when it started.
+// Structured output: Ready comes once the grammar is built; meanwhile the prompt is computed. Masks
+// are computed beside the pass; who has none yet sits the step out. That, too, changes no result.
 // Asynchronous (the default): while a step runs on a thread of its own, this one makes the next
 // plan and turns the step before into events. Results are those of the synchronous mode.
 // Threads: the planning thread only.
@@ -20,6 +22,8 @@
 #include "base/status.h"
 #include "cache/kv_memory.h"
 #include "deepinfer/request.h"
+#include "engine/constraint_builds.h"
+#include "engine/mask_workers.h"
 #include "engine/sequence.h"
 #include "engine/step_executor.h"
 #include "engine/step_runner.h"
@@ -36,6 +40,7 @@ inline constexpr int64_t kMaxStartDeadlineMs = int64_t{365} * 24 * 3600 * 1000;
 struct EngineCoreOptions {
   SchedulerOptions scheduler;
   bool async = true;
+  MaskOptions masks;
   int32_t num_step_times = 0;  // the newest ones kept for step_times()
 };
 
@@ -45,6 +50,7 @@ struct EngineBackend {
   std::function<void()> prepare;  // see ExecutorBackend
   KvMemory* memory = nullptr;
   Drafter* drafter = nullptr;            // null: nothing is drafted
+  ConstraintSource* grammars = nullptr;  // null: no structured output
   const Tokenizer* tokenizer = nullptr;  // null: token ids only
   Rng* rng = nullptr;  // seeds of requests that have none, secret of the cache keys
   Clock* clock = nullptr;
@@ -59,7 +65,12 @@ struct EngineStats {
   int64_t plans_in_time = 0;  // made while the step before was still running
   int64_t plans_late = 0;     // made after it had ended, although there was something to plan
   int64_t drafts_verified = 0, drafts_accepted = 0;
-  int64_t failures = 0;  // sequences that ended with an error
+  int64_t output_tokens = 0;
+  double step_seconds = 0;  // of all steps, on the executing thread
+  int64_t masks = 0;        // computed, of grammars
+  double mask_seconds = 0;  // processor time of the mask threads, for these
+  int64_t masks_late = 0;   // rows that sat a step out because theirs were not ready
+  int64_t failures = 0;     // sequences that ended with an error
 };
 
 // One step, for `bench` and `verify`.
@@ -95,6 +106,7 @@ class EngineCore {
 
  private:
   Status CheckRequest(const Request& request) const;
+  Status CheckStructured(const StructuredOutput& structured) const;
   Status CheckLengths(const Request& request) const;
   static Status CheckPromptLogprobs(const Request& request);
   int32_t MaxOutput(const Request& request) const;
@@ -110,6 +122,10 @@ class EngineCore {
                    Admission& admission);
   void GiveTenantBack(int32_t tenant);
 
+  void TakeGrammars();
+  void TakeGrammar(std::span<Sequence* const> choices, ConstraintMaker maker);
+  void FailGrammar(std::span<Sequence* const> choices, const Status& status);
+  void BeginMasks(Sequence& sequence);
   void FailExpired();
   bool PlanNext();
   void TakeResults(StepJob& job);
@@ -124,6 +140,8 @@ class EngineCore {
 
   const EngineBackend backend_;
   const EngineCoreOptions options_;
+  ConstraintBuilds builds_;
+  std::unique_ptr<MaskWorkers> mask_workers_;  // none without grammars
   Scheduler scheduler_;
   StepExecutor executor_;
   std::vector<std::unique_ptr<Sequence>> sequences_;  // by SequenceId; null: none

@@ -1,12 +1,8 @@
 #include "engine/engine_instance.h"
 
-namespace deepinfer {
+#include "engine/start_plan.h"
 
-ReserveShape ScratchShape(const SchedulerOptions& options) {
-  return {.max_rows = options.max_num_batched_tokens,
-          .max_logits_rows = options.max_num_seqs * (1 + options.num_drafts),
-          .max_context = options.max_model_len};
-}
+namespace deepinfer {
 
 StatusOr<std::unique_ptr<EngineInstance>> EngineInstance::Create(const InstanceParts& parts,
                                                                  const EngineCoreOptions& options,
@@ -25,6 +21,8 @@ StatusOr<std::unique_ptr<EngineInstance>> EngineInstance::Create(const InstanceP
       EngineBackend{.forward = [model](const ForwardBatch& batch) { return model->Forward(batch); },
                     .prepare = [model, shape] { model->Reserve(shape); },
                     .memory = instance->memory_.get(),
+                    .drafter = parts.drafter,
+                    .grammars = parts.grammars,
                     .tokenizer = parts.tokenizer,
                     .rng = parts.rng,
                     .clock = &RealClock(),

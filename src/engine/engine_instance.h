@@ -24,15 +24,14 @@ struct InstanceParts {
   EngramSource* engram_source = nullptr;  // may be null
   ExpertSource* expert_source = nullptr;  // may be null
   const Tokenizer* tokenizer = nullptr;   // null: token ids only
+  ConstraintSource* grammars = nullptr;   // null: no structured output
+  Drafter* drafter = nullptr;             // null: nothing is drafted
   ThreadPool* threads = nullptr;
   VariantId variant = kRefVariant;
   Rng* rng = nullptr;
   Sha256Digest fingerprint = {};
   int64_t index_scratch_bytes = 0;  // of the index selection, all threads together
 };
-
-// The largest passes that these options allow: what Model::Reserve takes memory for.
-ReserveShape ScratchShape(const SchedulerOptions& options);
 
 class EngineInstance {
  public:

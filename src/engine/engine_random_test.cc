@@ -4,20 +4,28 @@
 // and R01); here the ends are counted, the tokens compared, and what is left at the end.
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <chrono>
 #include <set>
+#include <thread>
 
+#include "engine/scripted_drafter.h"
 #include "engine/testing/fake_engine.h"
-#include "engine/testing/scripted_drafter.h"
+#include "engine/testing/fake_grammar.h"
 
 namespace deepinfer {
 namespace {
 
 using testing::Answer;
 using testing::Answers;
+using testing::FakeConstraint;
 using testing::FakeEngine;
+using testing::FakeGrammarSource;
+using testing::FakeLanguage;
 using testing::FakeModel;
 using testing::FakeOptions;
-using testing::ScriptedDrafter;
+using testing::FakeStructured;
+using testing::LanguageOf;
 
 constexpr int32_t kVocab = 16;
 
@@ -26,13 +34,18 @@ std::vector<int32_t> Expected(const Request& request, int32_t choice, int32_t ma
   Sampler sampler;
   SequenceSampling sampling(request.sampling, *request.seed + static_cast<uint64_t>(choice),
                             {FakeModel::kEos}, request.prompt_ids);
+  FakeConstraint constraint(LanguageOf(request.structured), kVocab);
+  const bool structured = request.structured.kind != StructuredOutput::Kind::kNone;
   std::vector<int32_t> tokens = request.prompt_ids;
   while (sampling.num_output() < max_output) {
+    uint32_t mask = 0;
+    const bool masked = structured && constraint.FillMask({&mask, 1});
     const std::vector<float> row = FakeModel::LogitsAfter(tokens, kVocab);
-    const auto token = sampler.Sample(sampling, row, std::ssize(tokens));
+    const auto token = sampler.Sample(sampling, row, std::ssize(tokens), masked ? &mask : nullptr);
     tokens.push_back(token->id);
     sampling.Accept(token->id);
     if (token->id == FakeModel::kEos) break;
+    EXPECT_TRUE(!structured || constraint.Accept(token->id));
   }
   return {tokens.begin() + std::ssize(request.prompt_ids), tokens.end()};
 }
@@ -46,8 +59,15 @@ class RandomLife {
  public:
   RandomLife(uint64_t seed, ReplayMode mode, bool async)
       : rng_(seed),
+        // Some masks come too late, by chance of the mask threads.
+        grammars_(kVocab,
+                  [this] {
+                    if (mask_count_.fetch_add(1) % 40 == 0) {
+                      std::this_thread::sleep_for(std::chrono::microseconds(300));
+                    }
+                  }),
         drafter_(FakeModel::kDraftLength, kVocab,
-                 [this](const SequenceRun&) { return accept_rng_.Uniform(3); }),
+                 [this](const SequenceRun&) { return accept_rng_.Uniform(6); }),
         engine_(Options(seed, mode, async)) {}
 
   void Run(int64_t num_steps) {
@@ -55,14 +75,18 @@ class RandomLife {
       if (Chance(3)) SubmitOne();
       if (Chance(40)) CancelOne();
       if (Chance(60)) engine_.core().PreemptAll();
+      if (grammars_.num_held() > 0 && Chance(6)) grammars_.FinishOne();
       if (Chance(500)) engine_.core().ClearCache();
-      if (Chance(300)) engine_.model().FailNextPass();
+      if (Chance(100)) engine_.model().FailNextPasses(1 + Below(4));
       engine_.clock().Advance(std::chrono::milliseconds(1));
       answers_.Take(engine_.core().Step());
       engine_.scheduler().CheckInvariants();
       if (step % 512 == 0) CheckEnded();
     }
-    while (engine_.core().HasWork()) answers_.Take(engine_.core().Step());
+    while (engine_.core().HasWork()) {
+      if (grammars_.num_held() > 0) grammars_.FinishOne();
+      answers_.Take(engine_.core().Step());
+    }
     CheckEnded();
     CheckNothingLeft();
   }
@@ -85,6 +109,9 @@ class RandomLife {
                          .replay = mode};
     options.async = async;
     options.drafter = &drafter_;
+    options.grammars = &grammars_;
+    options.masks = {};
+    grammars_.Hold();
     options.rng_seed = seed;
     return options;
   }
@@ -115,6 +142,13 @@ class RandomLife {
       for (int32_t i = Below(40); i > 0; --i) {
         request.sampling.forced_token_ids.push_back(2 + Below(14));
       }
+    }
+    if (Chance(3)) {
+      const int32_t least = Below(30);
+      FakeLanguage language = {.least = least, .most = least + Below(20)};
+      if (Chance(2)) language.start = 2 + Below(14);
+      request.structured = FakeStructured(language);
+      request.sampling.min_tokens = Below(2) * Below(*request.max_tokens + 1);
     }
     if (Chance(10)) request.prompt_logprobs = 0;
     if (Chance(20)) request.start_deadline_ms = Below(20);
@@ -154,7 +188,9 @@ class RandomLife {
       }
       at = sent_.erase(at);
     }
-    if (!engine_.core().HasWork()) EXPECT_TRUE(sent_.empty()) << "requests without an end";
+    if (!engine_.core().HasWork()) {
+      EXPECT_TRUE(sent_.empty()) << "requests without an end";
+    }
   }
 
   void Compare(const Sent& sent, int32_t choice, const Answer& answer) {
@@ -162,8 +198,12 @@ class RandomLife {
     const bool whole = answer.finish && answer.finish->reason != FinishReason::kCancelled;
     ASSERT_LE(answer.ids.size(), expected.size());
     for (size_t i = 0; i < answer.ids.size(); ++i) ASSERT_EQ(answer.ids[i], expected[i]) << i;
-    if (whole) EXPECT_EQ(answer.ids.size(), expected.size());
-    if (answer.finish && !whole) EXPECT_TRUE(sent.cancelled);
+    if (whole) {
+      EXPECT_EQ(answer.ids.size(), expected.size());
+    }
+    if (answer.finish && !whole) {
+      EXPECT_TRUE(sent.cancelled);
+    }
   }
 
   void CheckNothingLeft() {
@@ -177,6 +217,8 @@ class RandomLife {
   }
 
   SeededRng rng_;
+  std::atomic<int64_t> mask_count_{0};
+  FakeGrammarSource grammars_;
   SeededRng accept_rng_{5};  // the executing thread's
   ScriptedDrafter drafter_;
   FakeEngine engine_;
@@ -198,6 +240,10 @@ TEST_P(EngineRandom, case_R01_NothingLeaksInARandomLife) {
     const EngineStats stats = life.stats();
     sum.steps += stats.steps;
     sum.drafts_accepted += stats.drafts_accepted;
+    sum.masks += stats.masks;
+    sum.masks_late += stats.masks_late;
+    sum.failures += stats.failures;
+    sum.scheduler.lost += stats.scheduler.lost;
     sum.scheduler.preempted += stats.scheduler.preempted;
     sum.scheduler.resumed += stats.scheduler.resumed;
     sum.scheduler.preempt_recomputed += stats.scheduler.preempt_recomputed;
@@ -209,6 +255,10 @@ TEST_P(EngineRandom, case_R01_NothingLeaksInARandomLife) {
   // Each thing that this is about has happened.
   EXPECT_GT(sum.steps, 10'000);
   EXPECT_GT(sum.drafts_accepted, 100);
+  EXPECT_GT(sum.masks, 10'000);
+  EXPECT_GT(sum.masks_late, 100);
+  EXPECT_GT(sum.failures, 20);
+  EXPECT_GT(sum.scheduler.lost, 20);
   EXPECT_GT(sum.scheduler.preempted, 100);
   EXPECT_GT(sum.scheduler.resumed, 100);
   EXPECT_GT(sum.scheduler.cached_tokens, 1000);

@@ -2,58 +2,18 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <limits>
 
 #include "base/clock.h"
 #include "base/cpu_topology.h"
+#include "base/large_block.h"
 #include "base/log.h"
 #include "base/progress.h"
 #include "model/hf_cache.h"
-#include "model/kv_shape.h"
 #include "tokens/engram_classes.h"
 #include "tokens/prompt_encoder.h"
 
 namespace deepinfer {
 namespace {
-
-int64_t PagesFor(int64_t num_tokens) { return (num_tokens + kTokensPerPage - 1) / kTokensPerPage; }
-
-constexpr int32_t kDefaultKeep = 140;
-constexpr int32_t kMaxBatchedTokens = 32'768;
-
-// The options with the checkpoint's own limits filled in.
-StatusOr<SchedulerOptions> MakeSchedulerOptions(const EngineOptions& options,
-                                                const ModelConfig& config) {
-  const int64_t own =
-      std::min<int64_t>(config.max_position_embeddings, std::numeric_limits<int32_t>::max() / 2);
-  if (options.max_model_len > own) {
-    return InvalidArgument("max_model_len: found ", options.max_model_len,
-                           ", the model has positions for ", own, " tokens");
-  }
-  if (options.max_num_batched_tokens > kMaxBatchedTokens) {
-    return InvalidArgument("max_num_batched_tokens: found ", options.max_num_batched_tokens,
-                           ", expected at most ", kMaxBatchedTokens);
-  }
-  DI_ASSIGN_OR_RETURN(const ReplayMode replay, ParseReplayMode(options.replay));
-  const KvShape shape = MakeKvShape(config);
-  SchedulerOptions made = {
-      .max_num_seqs = options.max_num_seqs,
-      .max_num_batched_tokens = options.max_num_batched_tokens,
-      .max_model_len =
-          options.max_model_len == 0 ? static_cast<int32_t>(own) : options.max_model_len,
-      .max_waiting = options.max_waiting,
-      .replay = replay,
-      .shape = {.window = config.sliding_window,
-                .verify_width = shape.verify_width,
-                .num_layers = config.num_hidden_layers,
-                .num_encoder_layers = config.FirstDecoderLayer(),
-                .keep = options.replay_keep != 0
-                            ? options.replay_keep
-                            : std::max(kDefaultKeep, config.sliding_window + shape.verify_width)},
-      .prefix_cache = options.prefix_cache};
-  DI_RETURN_IF_ERROR(CheckSchedulerOptions(made));
-  return made;
-}
 
 // Says what takes less memory where experts in memory do not fit.
 Status WithAdvice(const Status& status, const PlacementOptions& placement) {
@@ -62,6 +22,17 @@ Status WithAdvice(const Status& status, const PlacementOptions& placement) {
   }
   return ResourceExhausted(MessageOf(status),
                            "; --experts disk or mmap with --weights-cache DIR takes less");
+}
+
+// "memory: 22.0 MB for weights, packed, 1.1 GB for KV pages (...), ..., 1.5 GB together"
+std::string MemoryText(const StartPlan& plan) {
+  std::string text = "memory: ";
+  for (const EngineMemory::Part& part : DescribeStart(plan).parts) {
+    if (part.num_bytes == 0) continue;
+    text += StrCat(BytesText(static_cast<double>(part.num_bytes)), " for ", part.title,
+                   part.about.empty() ? "" : StrCat(" (", part.about, ")"), ", ");
+  }
+  return StrCat(text, BytesText(static_cast<double>(plan.total_bytes())), " together");
 }
 
 }  // namespace
@@ -86,21 +57,18 @@ std::string ToText(const LoadTimes& times) {
                 seconds(times.total_s - times.headers_s - weights.cache_s - weights.source_s));
 }
 
-int64_t DefaultKvCacheBytes(int64_t page_bytes, int64_t num_tokens, int64_t num_sequences) {
-  constexpr int64_t kLimit = int64_t{1} << 30;
-  const int64_t one = PagesFor(num_tokens) * page_bytes;
-  return std::max(one, std::min(kLimit, one * num_sequences));
-}
-
 StatusOr<std::unique_ptr<LoadedEngine>> LoadedEngine::Load(const EngineOptions& options, Disk& disk,
                                                            Rng& rng) {
   DI_ASSIGN_OR_RETURN(const VariantId variant, ChooseVariant(options.variant));
-  const bool has_image = !options.weights_cache.empty() && variant != kRefVariant;
-  DI_ASSIGN_OR_RETURN(
-      const PlacementOptions placement,
-      ParsePlacement(options.experts, options.engram, options.expert_cache_bytes, has_image));
   if (options.num_threads < 0) {
     return InvalidArgument("num_threads: found ", options.num_threads, ", expected at least 0");
+  }
+  if (options.grammar_workers < 0) {
+    return InvalidArgument("grammar_workers: found ", options.grammar_workers,
+                           ", expected at least 0");
+  }
+  if (options.mask_threads < 1) {
+    return InvalidArgument("mask_threads: found ", options.mask_threads, ", expected at least 1");
   }
   auto engine = std::unique_ptr<LoadedEngine>(new LoadedEngine());
   engine->threads_ = std::make_unique<ThreadPool>(
@@ -117,21 +85,29 @@ StatusOr<std::unique_ptr<LoadedEngine>> LoadedEngine::Load(const EngineOptions& 
                                                              .progress = options.progress}));
   engine->load_times_.headers_s = Seconds(RealClock().Now() - start);
   const ModelConfig& config = engine->config();
-  DI_ASSIGN_OR_RETURN(engine->core_options_.scheduler, MakeSchedulerOptions(options, config));
+  DI_ASSIGN_OR_RETURN(engine->start_plan_,
+                      PlanStart(options, config,
+                                {.num_threads = engine->threads_->num_threads(),
+                                 .free_bytes = AvailableMemoryBytes(disk)}));
+  const StartPlan& plan = engine->start_plan_;
+  engine->core_options_.scheduler = plan.scheduler;
   engine->core_options_.async = options.async;
   engine->core_options_.num_step_times = options.num_step_times;
-  engine->variant_ = variant;
+  engine->core_options_.masks.num_threads = options.mask_threads;
+  if (options.scripted_drafts > 0) {
+    engine->scripted_drafter_ =
+        std::make_unique<ScriptedDrafter>(options.scripted_drafts, config.vocab_size);
+  }
   engine->rng_ = &rng;
-  engine->index_scratch_bytes_ = options.index_scratch_bytes;
   DI_RETURN_IF_ERROR(engine->LoadTokens(disk, options));
-  DI_RETURN_IF_ERROR(engine->LoadWeights(options, placement, disk, variant));
+  DI_RETURN_IF_ERROR(engine->StartGrammars(options));  // forks: before there is much to copy
+  DI_RETURN_IF_ERROR(engine->LoadWeights(options, disk));
   DI_RETURN_IF_ERROR(engine->LoadTokenClasses(disk));
-  DI_RETURN_IF_ERROR(engine->PlanKvMemory(options));
-  DI_ASSIGN_OR_RETURN(engine->instance_,
-                      engine->NewInstance(engine->core_options_, engine->kv_sizes_));
+  LogInfo(MemoryText(plan));
+  DI_ASSIGN_OR_RETURN(engine->instance_, engine->NewInstance(engine->core_options_, plan.kv_sizes));
   engine->info_ = {.model_directory = directory,
                    .vocab_size = config.vocab_size,
-                   .max_model_len = engine->core_options_.scheduler.max_model_len,
+                   .max_model_len = plan.scheduler.max_model_len,
                    .has_tokenizer = engine->tokenizer_ != nullptr,
                    .random_weights = disk.IsFile(directory + "/generator.json")};
   engine->load_times_.total_s = Seconds(RealClock().Now() - start);
@@ -158,9 +134,24 @@ Status LoadedEngine::LoadTokens(Disk& disk, const EngineOptions& options) {
   return OkStatus();
 }
 
-Status LoadedEngine::LoadWeights(const EngineOptions& options, PlacementOptions placement,
-                                 Disk& disk, VariantId variant) {
-  if (variant != kRefVariant) {
+Status LoadedEngine::StartGrammars(const EngineOptions& options) {
+  if (tokenizer_ == nullptr || options.grammar_workers == 0) return OkStatus();
+  DI_ASSIGN_OR_RETURN(auto vocabulary, GrammarVocabulary::Create(*tokenizer_, config().vocab_size,
+                                                                 {config().eos_token_id}));
+  DI_ASSIGN_OR_RETURN(
+      grammar_service_,
+      GrammarService::Start(std::move(vocabulary),
+                            {.workers = options.grammar_workers,
+                             .limits = {.cpu_s = options.grammar_cpu_seconds,
+                                        .memory_bytes = options.grammar_memory_bytes},
+                             .cache_bytes = options.grammar_cache_bytes}));
+  grammars_ = std::make_unique<GrammarConstraints>(grammar_service_.get());
+  return OkStatus();
+}
+
+Status LoadedEngine::LoadWeights(const EngineOptions& options, Disk& disk) {
+  PlacementOptions placement = start_plan_.placement;
+  if (start_plan_.variant != kRefVariant) {
     auto packed =
         PackedWeights::Load(*checkpoint_, {.pool = threads_.get(),
                                            .progress = options.progress,
@@ -189,64 +180,21 @@ Status LoadedEngine::LoadTokenClasses(Disk& disk) {
 }
 
 StatusOr<std::unique_ptr<EngineInstance>> LoadedEngine::NewInstance(
-    const EngineCoreOptions& options, const KvMemorySizes& sizes, ThreadPool* threads) {
+    const EngineCoreOptions& options, const KvMemorySizes& sizes, ThreadPool* threads,
+    ConstraintSource* grammars) {
   return EngineInstance::Create({.config = &config(),
                                  .weights = &placed_->weights(),
                                  .token_classes = &token_classes_,
                                  .engram_source = placed_->engram_source(),
                                  .expert_source = placed_->expert_source(),
                                  .tokenizer = tokenizer_.get(),
+                                 .grammars = grammars != nullptr ? grammars : grammars_.get(),
+                                 .drafter = scripted_drafter_.get(),
                                  .threads = threads != nullptr ? threads : threads_.get(),
-                                 .variant = variant_,
+                                 .variant = start_plan_.variant,
                                  .rng = rng_,
-                                 .index_scratch_bytes = index_scratch_bytes_},
+                                 .index_scratch_bytes = start_plan_.index_scratch_bytes},
                                 options, sizes);
-}
-
-Status LoadedEngine::PlanKvMemory(const EngineOptions& options) {
-  const KvShape shape = MakeKvShape(config());
-  const SchedulerOptions& scheduling = core_options_.scheduler;
-  const int64_t page_bytes = shape.layout.page_bytes;
-  const int64_t bytes =
-      options.kv_cache_bytes != 0
-          ? options.kv_cache_bytes
-          : DefaultKvCacheBytes(page_bytes, scheduling.max_model_len, scheduling.max_num_seqs);
-  if (bytes < page_bytes) {
-    return InvalidArgument("kv_cache_bytes: found ", bytes, ", expected at least one page of ",
-                           kTokensPerPage, " tokens, ", page_bytes);
-  }
-  const auto pages_in = [page_bytes](int64_t memory) {
-    return static_cast<int32_t>(
-        std::min<int64_t>(memory / page_bytes, std::numeric_limits<int32_t>::max() / 2));
-  };
-  const int32_t num_seqs = scheduling.max_num_seqs;
-  const bool exact = scheduling.replay == ReplayMode::kExact;
-  kv_sizes_ = {.num_pages = pages_in(bytes),
-               .num_states = num_seqs,
-               .num_host_pages =
-                   pages_in(options.host_cache_bytes >= 0 ? options.host_cache_bytes : bytes / 4),
-               .num_saves = num_seqs / 4 + 1,
-               .num_slots = !options.prefix_cache    ? 0
-                            : options.swa_slots >= 0 ? options.swa_slots
-                                                     : 4 * num_seqs,
-               .num_snapshot_rings = exact ? shape.num_rings : scheduling.shape.num_encoder_layers};
-  const ScratchPlan scratch =
-      Model::PlanScratch(config(),
-                         {.backend = {.variant = variant_, .threads = threads_.get()},
-                          .index_scratch_bytes = index_scratch_bytes_},
-                         ScratchShape(scheduling));
-  const auto text = [](int64_t num_bytes) { return BytesText(static_cast<double>(num_bytes)); };
-  LogInfo("memory: weights ", text(placed_->memory_bytes()), " of ",
-          text(checkpoint_->census().total.num_bytes), " stored, KV pages ",
-          text(kv_sizes_.num_pages * page_bytes), " (",
-          int64_t{kv_sizes_.num_pages} * kTokensPerPage, " tokens) and ",
-          text(kv_sizes_.num_host_pages * page_bytes), " of copies, window state ",
-          text(num_seqs * StateBytes(shape)), " for ", num_seqs, " sequences, ",
-          text(kv_sizes_.num_saves * StateBytes(shape)), " for preempted ones, ",
-          text(kv_sizes_.num_slots * SnapshotBytes(shape, kv_sizes_.num_snapshot_rings)), " for ",
-          kv_sizes_.num_slots, " prefix hits, scratch ", text(scratch.total_bytes()), " for ",
-          scheduling.max_num_batched_tokens, " rows a step");
-  return OkStatus();
 }
 
 Status LoadedEngine::NeedTokenizer() const {

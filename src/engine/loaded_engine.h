@@ -18,11 +18,15 @@
 #include "deepinfer/engine.h"
 #include "engine/engine_core.h"
 #include "engine/engine_instance.h"
+#include "engine/grammar_constraints.h"
+#include "engine/scripted_drafter.h"
+#include "engine/start_plan.h"
 #include "model/checkpoint.h"
 #include "model/model.h"
 #include "model/packed_weights.h"
 #include "model/placed_weights.h"
 #include "tokens/conversation.h"
+#include "tokens/grammar_service.h"
 #include "tokens/prompt_texts.h"
 #include "tokens/tokenizer.h"
 
@@ -53,6 +57,10 @@ class LoadedEngine {
   const EngineInfo& info() const { return info_; }
   const ModelConfig& config() const { return checkpoint_->config(); }
   const Tokenizer* tokenizer() const { return tokenizer_.get(); }  // null: the checkpoint has none
+  // Null: this checkpoint cannot chat; EncodeChat() says why.
+  const PromptTexts* prompt_texts() const {
+    return prompt_texts_ && prompt_texts_->ok() ? &**prompt_texts_ : nullptr;
+  }
   const KvMemory& kv_memory() const { return instance_->kv_memory(); }
   KvMemory& kv_memory_for_tests() { return instance_->kv_memory_for_tests(); }
   const LoadTimes& load_times() const { return load_times_; }
@@ -61,14 +69,18 @@ class LoadedEngine {
   EngineCore& core() { return instance_->core(); }
   Model& model() { return instance_->model(); }
   const EngineCoreOptions& core_options() const { return core_options_; }
-  const KvMemorySizes& kv_sizes() const { return kv_sizes_; }
-  // Another engine over the same weights, beside the one in core(). threads: null for this
-  // engine's own. The instances take turns, and this object outlives them.
+  const KvMemorySizes& kv_sizes() const { return start_plan_.kv_sizes; }
+  const StartPlan& start_plan() const { return start_plan_; }
+  // Another engine over the same weights, beside the one in core(). threads, grammars: null for
+  // this engine's own. The instances take turns, and all this outlives them.
   // Errors: as EngineInstance::Create.
   StatusOr<std::unique_ptr<EngineInstance>> NewInstance(const EngineCoreOptions& options,
                                                         const KvMemorySizes& sizes,
-                                                        ThreadPool* threads = nullptr);
+                                                        ThreadPool* threads = nullptr,
+                                                        ConstraintSource* grammars = nullptr);
 
+  // Null: structured output is refused.
+  const GrammarService* grammar_service() const { return grammar_service_.get(); }
   const PlacedWeights& placed_weights() const { return *placed_; }
 
   // As Engine::EncodeText and Engine::Decode.
@@ -81,18 +93,15 @@ class LoadedEngine {
  private:
   LoadedEngine() = default;
   Status LoadTokens(Disk& disk, const EngineOptions& options);
-  Status LoadWeights(const EngineOptions& options, PlacementOptions placement, Disk& disk,
-                     VariantId variant);
+  Status StartGrammars(const EngineOptions& options);
+  Status LoadWeights(const EngineOptions& options, Disk& disk);
   Status LoadTokenClasses(Disk& disk);
-  Status PlanKvMemory(const EngineOptions& options);
   Status NeedTokenizer() const;
 
   EngineInfo info_;
   EngineCoreOptions core_options_;
-  KvMemorySizes kv_sizes_;
-  VariantId variant_ = kRefVariant;
+  StartPlan start_plan_;
   Rng* rng_ = nullptr;
-  int64_t index_scratch_bytes_ = 0;
   LoadTimes load_times_;
   std::unique_ptr<ThreadPool> threads_;
   std::unique_ptr<Checkpoint> checkpoint_;
@@ -101,11 +110,10 @@ class LoadedEngine {
   std::unique_ptr<Tokenizer> tokenizer_;
   std::optional<StatusOr<PromptTexts>> prompt_texts_;  // with a tokenizer; an error: why no chat
   std::vector<int32_t> token_classes_;
+  std::unique_ptr<GrammarService> grammar_service_;    // null: no structured output
+  std::unique_ptr<GrammarConstraints> grammars_;       // over it
+  std::unique_ptr<ScriptedDrafter> scripted_drafter_;  // for tests
   std::unique_ptr<EngineInstance> instance_;
 };
-
-// Bytes of KV cache when nobody says: what `num_sequences` sequences of `num_tokens` need, at most
-// 1 GiB, but at least one such sequence.
-int64_t DefaultKvCacheBytes(int64_t page_bytes, int64_t num_tokens, int64_t num_sequences);
 
 }  // namespace deepinfer

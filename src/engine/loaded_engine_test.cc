@@ -4,9 +4,13 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <chrono>
 #include <cmath>
+#include <thread>
 
 #include "engine/testing/fake_engine.h"
+#include "engine/testing/fake_grammar.h"
 #include "engine/testing/tiny_engine.h"
 #include "tokens/conversation_json.h"
 
@@ -223,6 +227,88 @@ TEST(LoadedEngine, ADefaultCacheHoldsAtLeastOneFullSequence) {
   EXPECT_EQ(DefaultKvCacheBytes(1000, 641, 1), 11'000);
   EXPECT_EQ(DefaultKvCacheBytes(1 << 20, 64 * 1024, 64), int64_t{1} << 30);
   EXPECT_EQ(DefaultKvCacheBytes(1 << 20, 64 * 4096, 64), int64_t{1} << 32);
+}
+
+// ---- structured output
+
+TEST(LoadedEngine, AGrammarIsBuiltInAProcessOfItsOwnAndHolds) {
+  const auto engine = LoadTiny({.replay = "exact"}, /*grammar_workers=*/1);
+  const StructuredOutput structured = {.kind = StructuredOutput::Kind::kRegex, .text = "[a-f]{20}"};
+  const RequestId id =
+      Submit(*engine, {.prompt_ids = Prompt(30, 1), .structured = structured, .seed = 3});
+  const RequestId broken =
+      Submit(*engine, {.prompt_ids = Prompt(30, 1),
+                       .structured = {.kind = StructuredOutput::Kind::kRegex, .text = "("}});
+  Answers answers = RunAll(engine->core());
+  EXPECT_EQ(answers.Of(id).text.size(), 20u);
+  EXPECT_EQ(answers.Of(id).text.find_first_not_of("abcdef"), std::string::npos);
+  EXPECT_EQ(answers.Of(id).finish->reason, FinishReason::kStop);
+  ASSERT_TRUE(answers.Of(broken).failure.has_value());
+  EXPECT_EQ(answers.Of(broken).failure->code, ErrorCode::kInvalidArgument);
+  EXPECT_EQ(engine->grammar_service()->stats().built, 1);
+}
+
+TEST(LoadedEngine, WithoutGrammarWorkersStructuredOutputIsRefused) {
+  const auto engine = Load();
+  const auto refused = engine->core().Submit(
+      {.prompt_ids = {5}, .structured = {.kind = StructuredOutput::Kind::kJsonObject, .text = ""}});
+  EXPECT_EQ(refused.status().code(), StatusCode::kFailedPrecondition);
+}
+
+// Rows that sit out run again: in the real model, too, nothing that they wrote changes the result.
+TEST(LoadedEngine, RowsThatSatOutGiveTheSameLogprobsWhenTheyRunAgain) {
+  struct Outcome {
+    std::vector<double> logprobs;
+    int64_t late = 0;
+  };
+  const auto engine = LoadTiny({.replay = "bounded", .scripted_drafts = 3});
+  const auto run = [&](bool masks_are_late) {
+    std::atomic<int> num_steps{0};
+    testing::FakeGrammarSource source(engine->config().vocab_size, [&] {
+      const int ready_at = num_steps + 2;
+      while (masks_are_late && num_steps < ready_at) {
+        std::this_thread::sleep_for(std::chrono::microseconds(100));
+      }
+    });
+    EngineCoreOptions options = engine->core_options();
+    options.scheduler.prefix_cache = false;
+    options.masks.wait_least = std::chrono::minutes(masks_are_late ? 0 : 1);
+    const auto instance = engine->NewInstance(options, engine->kv_sizes(), nullptr, &source);
+    EXPECT_TRUE(instance.ok());
+    std::vector<RequestId> ids;
+    for (int32_t i = 0; i < 4; ++i) {
+      Request request = {.prompt_ids = Prompt(40 + 60 * i, i),
+                         .max_tokens = 50,
+                         .sampling = {.ignore_eos = true, .logprobs = 2},
+                         .seed = 5};
+      for (int32_t t = 0; t < 50; ++t) {
+        request.sampling.forced_token_ids.push_back(30 + 3 * i + (9 - t % 3) % 3);
+      }
+      request.sampling.forced_drafts = {3, 0, 1, 2};
+      if (i < 3) request.structured = testing::FakeStructured({.least = 60});
+      ids.push_back(*(*instance)->core().Submit(request));
+    }
+    Answers answers;
+    for (; (*instance)->core().HasWork(); ++num_steps) answers.Take((*instance)->core().Step());
+    Outcome outcome{.late = (*instance)->core().stats().masks_late};
+    for (const RequestId id : ids) {
+      EXPECT_EQ(answers.Of(id).ids.size(), 50u);
+      for (const PositionLogprobs& at : answers.Of(id).logprobs) {
+        outcome.logprobs.push_back(at.token.logprob);
+        for (const TokenLogprob& top : at.top) outcome.logprobs.push_back(top.logprob);
+      }
+    }
+    return outcome;
+  };
+  const Outcome in_time = run(/*masks_are_late=*/false);
+  EXPECT_EQ(in_time.late, 0);
+  const Outcome late = run(/*masks_are_late=*/true);
+  EXPECT_GT(late.late, 20);
+  EXPECT_EQ(late.logprobs, in_time.logprobs);
+}
+
+TEST(LoadedEngine, MoreScriptedDraftsThanTheModelVerifiesAreRefused) {
+  EXPECT_EQ(LoadError({.scripted_drafts = 6}), "num_drafts: found 6, the model drafts 0..5");
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "deepinfer/request.h"
 #include "engine/sequence_run.h"
 #include "engine/text_output.h"
+#include "engine/token_constraint.h"
 #include "schedule/step_plan.h"
 
 namespace deepinfer {
@@ -23,10 +24,9 @@ struct AdmittedRequest {
   int32_t max_output = 0;        // tokens, after all limits
   std::vector<int32_t> end_ids;  // tokens that end the output
   bool ready_sent = false;
+  bool awaits_grammar = false;  // it is being built; until then no Ready
+  ConstraintMaker grammar;      // of structured output, once it is there
 
-  bool Ends(int32_t token) const {
-    return std::find(end_ids.begin(), end_ids.end(), token) != end_ids.end();
-  }
   int32_t num_prompt() const { return static_cast<int32_t>(request.prompt_ids.size()); }
 };
 
@@ -41,6 +41,7 @@ struct Sequence {
   TextOutput text;
   std::vector<PositionLogprobs> prompt_logprobs;  // so far
   int32_t num_output = 0;                         // tokens sent
+  bool started = false;                           // has or had memory for its output
   bool ended = false;                             // its last event was sent
 
   // Only the first choice gives them; the others have the same prompt.

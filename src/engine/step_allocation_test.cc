@@ -2,9 +2,11 @@
 // the real model, sampling, verification, snapshots. Text and events may, and so may admission.
 #include <gtest/gtest.h>
 
+#include <thread>
+
 #include "base/testing/allocation_counter.h"
+#include "engine/scripted_drafter.h"
 #include "engine/step_executor.h"
-#include "engine/testing/scripted_drafter.h"
 #include "engine/testing/tiny_engine.h"
 #include "schedule/scheduler.h"
 
@@ -12,7 +14,7 @@ namespace deepinfer {
 namespace {
 
 using testing::LoadTiny;
-using testing::ScriptedDrafter;
+
 using testing::TinyPrompt;
 
 constexpr int32_t kDrafts = 5;
@@ -142,6 +144,27 @@ TEST(StepAllocation, case_53_StepsOfEveryKindAllocateNothingAfterTheFirstOnes) {
   EXPECT_GT(stats.snapshots_taken, 10);
   EXPECT_GT(stats.pages_saved, 20);
   EXPECT_GE(stats.resumed, 4);
+}
+
+// Scratch is the heap's share of a start: what an instance keeps there is the plan's, and little
+// more for lists of the scheduler and the caches.
+TEST(StepAllocation, AStartTakesItsPlan) {
+  if (!CountsAllocations()) GTEST_SKIP() << "skipped: a sanitizer allocates by itself";
+  for (const bool async : {false, true}) {
+    const auto loaded =
+        LoadTiny({.num_threads = 2, .max_model_len = 2048, .max_num_seqs = 8, .async = async});
+    ThreadPool threads(2);  // new ones: they have no scratch yet
+    const int64_t planned = loaded->start_plan().scratch.total_bytes();
+    int64_t taken = 0;
+    std::thread([&] {
+      AllocationCounter counter;
+      const auto instance =
+          loaded->NewInstance(loaded->core_options(), loaded->kv_sizes(), &threads);
+      taken = counter.kept_bytes();
+    }).join();
+    EXPECT_GE(taken, planned);
+    EXPECT_LE(taken, planned + planned / 10 + (2 << 20));
+  }
 }
 
 TEST(StepAllocation, OneAllocationInAPassIsSeen) {

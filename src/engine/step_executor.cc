@@ -16,21 +16,84 @@ void StepExecutor::Run(StepJob& job) {
   job.load = {};
   RunCopies(job);
   MakeBatch(job);
-  StatusOr<std::span<const float>> logits = std::span<const float>();
-  if (!batch_.segments.empty()) logits = backend_.forward(batch_);
+  waiting_.clear();
+  const MonotonicTime pass_start = backend_.clock->Now();
+  if (!batch_.segments.empty()) RunTogether(job);
+  if (!waiting_.empty()) AdvanceWaiting(job, backend_.clock->Now() - pass_start);
+  for (const Alone& alone : alone_) RunAlone(job, alone.rows_idx, alone.segment);
+  job.seconds = Seconds(backend_.clock->Now() - start);
+}
+
+void StepExecutor::RunTogether(StepJob& job) {
+  StatusOr<std::span<const float>> logits = backend_.forward(batch_);
+  if (!logits.ok() && batch_.segments.size() > 1) return RunApart(job);
   for (size_t i = 0; i < batch_.segments.size(); ++i) {
     const auto at = static_cast<size_t>(batch_rows_[i]);
     SequenceRun& run = *job.row_runs[at];
-    if (logits.ok()) {
-      const ForwardSegment& segment = batch_.segments[i];
-      job.load.Add(segment.end - segment.begin, segment.begin);
-      Advance(job.plan.rows[at], segment, run, job.outcomes[at], *logits);
-    } else {
+    if (!logits.ok()) {
       Fail(run, job.outcomes[at], logits.status());
+      continue;
+    }
+    const ForwardSegment& segment = batch_.segments[i];
+    const std::span<const float> mine = TakeLogits(segment, *logits);
+    job.load.Add(segment.end - segment.begin, segment.begin);
+    if (job.plan.rows[at].samples && run.masks != nullptr && !run.masks->ready()) {
+      waiting_.push_back({i, mine});
+    } else {
+      Advance(job.plan.rows[at], segment, run, job.outcomes[at], mine);
     }
   }
   if (logits.ok()) CHECK(logits->empty());
-  job.seconds = Seconds(backend_.clock->Now() - start);
+}
+
+// After a pass of several that failed. Its layers may have written some of its rows already. Up to
+// verify_width rows overwrite nothing that they read themselves (cache/sequence_kv.h), so those run
+// again, each alone. More rows have overwritten window rows: such a sequence starts anew and runs
+// alone until its prompt is computed, so that it fails by itself or not at all.
+void StepExecutor::RunApart(StepJob& job) {
+  for (size_t i = 0; i < batch_.segments.size(); ++i) {
+    const int32_t rows_idx = batch_rows_[i];
+    ForwardSegment segment = batch_.segments[i];
+    segment.snapshot = {};  // its slack rows, which nobody reads, may be overwritten
+    if (segment.end - segment.begin <= backend_.memory->shape().verify_width) {
+      alone_.push_back({rows_idx, segment});
+      continue;
+    }
+    SequenceRun& run = *job.row_runs[static_cast<size_t>(rows_idx)];
+    run.lost = run.runs_alone = true;
+    RowsOutcome& outcome = job.outcomes[static_cast<size_t>(rows_idx)];
+    outcome.dropped = outcome.starts_anew = true;
+  }
+}
+
+// Masks that are not ready are not waited for: such rows sit the step out.
+void StepExecutor::RunAlone(StepJob& job, int32_t rows_idx, const ForwardSegment& segment) {
+  const auto at = static_cast<size_t>(rows_idx);
+  SequenceRun& run = *job.row_runs[at];
+  alone_batch_.segments.assign(1, segment);
+  const StatusOr<std::span<const float>> logits = backend_.forward(alone_batch_);
+  if (!logits.ok()) return Fail(run, job.outcomes[at], logits.status());
+  job.load.Add(segment.end - segment.begin, segment.begin);
+  run.runs_alone = run.runs_alone && !job.plan.rows[at].samples;
+  Advance(job.plan.rows[at], segment, run, job.outcomes[at], *logits);
+}
+
+// Rows whose masks were not ready: everything else has been sampled meanwhile.
+void StepExecutor::AdvanceWaiting(StepJob& job, Duration pass_time) {
+  const bool holds_up_others = waiting_.size() < batch_.segments.size();
+  const double share = holds_up_others ? backend_.mask_options.wait_share : 1;
+  const auto most = Duration(static_cast<int64_t>(share * static_cast<double>(pass_time.count())));
+  const MonotonicTime end =
+      backend_.clock->Now() + std::max(most, backend_.mask_options.wait_least);
+  for (const Waiting& waiting : waiting_) {
+    const auto at = static_cast<size_t>(batch_rows_[waiting.segment]);
+    SequenceRun& run = *job.row_runs[at];
+    if (run.masks->begun()) {
+      backend_.masks->Await(*run.masks, std::max(Duration(0), end - backend_.clock->Now()));
+    }
+    Advance(job.plan.rows[at], batch_.segments[waiting.segment], run, job.outcomes[at],
+            waiting.logits);
+  }
 }
 
 // ---- copies
@@ -90,6 +153,7 @@ Status StepExecutor::RunCopy(const StepPlan& plan, const PlannedCopy& copy, Sequ
 void StepExecutor::MakeBatch(StepJob& job) {
   batch_.segments.clear();
   batch_rows_.clear();
+  alone_.clear();
   for (size_t i = 0; i < job.plan.rows.size(); ++i) {
     const PlannedRows& rows = job.plan.rows[i];
     SequenceRun& run = *job.row_runs[i];
@@ -97,7 +161,9 @@ void StepExecutor::MakeBatch(StepJob& job) {
     outcome.status = run.failure;
     outcome.dropped = run.ended || run.lost || run.stop.load(std::memory_order_relaxed);
     outcome.snapshot_taken = false;
-    outcome.num_new = outcome.num_drafts = 0;
+    outcome.num_new = outcome.num_drafts = outcome.num_masks = 0;
+    outcome.ends = outcome.mask_late = outcome.starts_anew = false;
+    outcome.mask_seconds = 0;
     outcome.num_computed = run.num_computed;
     outcome.num_tokens = run.num_tokens;
     outcome.logprobs.clear();
@@ -105,6 +171,10 @@ void StepExecutor::MakeBatch(StepJob& job) {
     if (outcome.dropped) continue;
     const auto first = job.plan.pages.begin() + rows.first_page;
     run.kv->page_table().insert(run.kv->page_table().end(), first, first + rows.num_pages);
+    if (run.runs_alone) {
+      alone_.push_back({static_cast<int32_t>(i), MakeSegment(rows, run)});
+      continue;
+    }
     batch_.segments.push_back(MakeSegment(rows, run));
     batch_rows_.push_back(static_cast<int32_t>(i));
   }
@@ -137,23 +207,35 @@ ForwardSegment StepExecutor::MakeSegment(const PlannedRows& rows, SequenceRun& r
   return segment;
 }
 
-// Takes the sequence's logits from the front of `logits`.
-void StepExecutor::Advance(const PlannedRows& rows, const ForwardSegment& segment, SequenceRun& run,
-                           RowsOutcome& outcome, std::span<const float>& logits) {
+// The logits of a segment, from the front of those of the pass.
+std::span<const float> StepExecutor::TakeLogits(const ForwardSegment& segment,
+                                                std::span<const float>& logits) const {
   const int32_t asked = std::max(0, segment.end - std::max(segment.begin, segment.logits_begin));
   const auto vocab = static_cast<size_t>(backend_.vocab_size);
   const std::span<const float> mine = logits.first(static_cast<size_t>(asked) * vocab);
   logits = logits.subspan(mine.size());
+  return mine;
+}
+
+// logits: of the segment.
+void StepExecutor::Advance(const PlannedRows& rows, const ForwardSegment& segment, SequenceRun& run,
+                           RowsOutcome& outcome, std::span<const float> logits) {
   run.num_computed = segment.end;
-  if (run.prompt_logprobs && asked > 0) ScorePrompt(segment, run, outcome, mine);
+  if (run.prompt_logprobs && !logits.empty()) ScorePrompt(segment, run, outcome, logits);
   if (rows.samples && !run.ended && run.max_output > 0) {
+    const auto vocab = static_cast<size_t>(backend_.vocab_size);
     const bool verifies = rows.kind == RowsKind::kDecode;
-    SampleAndVerify(run, outcome, verifies ? mine : mine.last(vocab));
+    if (run.masks != nullptr && !run.masks->ready()) {
+      SitOut(run, outcome);
+    } else {
+      SampleAndVerify(run, outcome, verifies ? logits : logits.last(vocab));
+    }
   }
   outcome.num_computed = run.num_computed;
   outcome.num_tokens = run.num_tokens;
+  // The first row is right whatever became of the others.
   if (outcome.status.ok() && segment.snapshot.rows != nullptr &&
-      run.num_computed >= rows.snapshot_end) {
+      std::max(run.num_computed, segment.begin + 1) >= rows.snapshot_end) {
     backend_.memory->SealSnapshot(rows.snapshot_slot, run.state, rows.snapshot_end,
                                   rows.snapshot_generation);
     outcome.snapshot_taken = true;
@@ -176,37 +258,72 @@ void StepExecutor::ScorePrompt(const ForwardSegment& segment, SequenceRun& run,
   }
 }
 
-// One row a verified draft, and one for the token after the last accepted one.
+// The newest token's row will run again, and so will those of the drafts.
+void StepExecutor::SitOut(SequenceRun& run, RowsOutcome& outcome) {
+  outcome.mask_late = run.masks->begun();  // else its grammar is
+  run.num_computed = run.num_tokens - 1;
+}
+
+// One row a verified draft, and one for the token after the last accepted one. Drafts behind one
+// that the grammar forbids are not looked at.
 void StepExecutor::SampleAndVerify(SequenceRun& run, RowsOutcome& outcome,
                                    std::span<const float> logits) {
   const auto vocab = static_cast<size_t>(backend_.vocab_size);
-  const auto num_rows = static_cast<int32_t>(logits.size() / vocab);
+  auto num_rows = static_cast<int32_t>(logits.size() / vocab);
   outcome.num_drafts = num_rows - 1;
-  for (int32_t i = 0; i < num_rows && !run.ended; ++i) {
-    const auto row = logits.subspan(static_cast<size_t>(i) * vocab, vocab);
-    auto sampled = sampler_.Sample(run.sampling, row, run.num_tokens);
-    if (!sampled.ok()) {
-      Fail(run, outcome, Annotate(sampled.status(), "position ", run.num_tokens));
-      return;
+  if (run.masks != nullptr) {
+    if (const Status& status = run.masks->status(); !status.ok()) {
+      return Fail(run, outcome, Annotate(status, "position ", run.num_tokens));
     }
-    const int32_t output_idx = run.sampling.num_output();
-    int32_t& place = run.tokens[static_cast<size_t>(run.num_tokens)];
-    const bool accepted = i + 1 < num_rows && place == sampled->id;
-    place = sampled->id;
-    ++run.num_tokens;
-    run.sampling.Accept(sampled->id);
-    outcome.tokens[outcome.num_new++] = sampled->id;
-    if (sampled->logprobs) outcome.logprobs.push_back(*std::move(sampled->logprobs));
-    const bool may_end = output_idx >= run.sampling.params().min_tokens;
-    run.ended = (may_end && run.Ends(sampled->id)) || output_idx + 1 == run.max_output;
-    if (!accepted) break;
+    outcome.num_masks = run.masks->num_rows();
+    outcome.mask_seconds = run.masks->seconds();
+    num_rows = std::min(num_rows, run.masks->num_rows());
+  }
+  for (int32_t i = 0; i < num_rows; ++i) {
+    const bool is_last = i + 1 == num_rows;
+    const auto row = logits.subspan(static_cast<size_t>(i) * vocab, vocab);
+    if (!SampleOne(run, outcome, row) || is_last || run.ended) break;
   }
   run.num_computed = run.num_tokens - 1;
+  if (!run.ended) PrepareNext(run, outcome);
+}
+
+// Returns whether the token is the draft that stood there.
+bool StepExecutor::SampleOne(SequenceRun& run, RowsOutcome& outcome, std::span<const float> row) {
+  const uint32_t* const allowed = run.masks != nullptr ? run.masks->Row(outcome.num_new) : nullptr;
+  auto sampled = sampler_.Sample(run.sampling, row, run.num_tokens, allowed);
+  if (!sampled.ok()) {
+    Fail(run, outcome, Annotate(sampled.status(), "position ", run.num_tokens));
+    return false;
+  }
+  const int32_t output_idx = run.sampling.num_output();
+  int32_t& place = run.tokens[static_cast<size_t>(run.num_tokens)];
+  const bool is_draft = place == sampled->id;
+  place = sampled->id;
+  ++run.num_tokens;
+  run.sampling.Accept(sampled->id);
+  outcome.tokens[outcome.num_new++] = sampled->id;
+  if (sampled->logprobs) outcome.logprobs.push_back(*std::move(sampled->logprobs));
+  const bool stops_count = output_idx >= run.sampling.params().min_tokens;
+  const bool grammar_ends = allowed != nullptr && sampled->id == backend_.eos_id;
+  outcome.ends = grammar_ends || (stops_count && run.Ends(sampled->id));
+  run.ended = outcome.ends || output_idx + 1 == run.max_output;
+  return is_draft;
+}
+
+// The drafts to verify next, and the masks for it.
+void StepExecutor::PrepareNext(SequenceRun& run, const RowsOutcome& outcome) {
   run.num_drafts = 0;
   const int32_t left = run.num_prompt + run.max_output - run.num_tokens;
-  if (backend_.drafter != nullptr && !run.ended && left > 1) {
+  if (backend_.drafter != nullptr && left > 1) {
     run.num_drafts = backend_.drafter->Draft(run, std::min(left - 1, kMaxDrafts));
+    ++run.num_draftings;
   }
+  if (run.masks == nullptr) return;
+  const auto known = static_cast<size_t>(run.num_tokens);
+  run.masks->Continue(std::span(outcome.tokens).first(static_cast<size_t>(outcome.num_new)),
+                      std::span(run.tokens).subspan(known, static_cast<size_t>(run.num_drafts)));
+  backend_.masks->Compute(run.masks);
 }
 
 void StepExecutor::Fail(SequenceRun& run, RowsOutcome& outcome, const Status& status) {

@@ -14,14 +14,19 @@ namespace deepinfer {
 
 // What became of one PlannedRows.
 struct RowsOutcome {
-  Status status;         // not ok: the sequence's last outcome
-  bool dropped = false;  // it had ended before, or a load for it was damaged; no rows ran
+  Status status;             // not ok: the sequence's last outcome
+  bool dropped = false;      // it had ended before, or its KV is useless; no rows ran
+  bool starts_anew = false;  // dropped, because its pass failed
   bool snapshot_taken = false;
   int32_t num_computed = 0;  // positions whose KV is present
   int32_t num_tokens = 0;    // known tokens
   int32_t num_new = 0;       // of them new in this step
   int32_t num_drafts = 0;    // verified beside the newest token
   int32_t tokens[kMaxDrafts + 1] = {};
+  bool ends = false;       // the last of them ends the output
+  bool mask_late = false;  // nothing was sampled: masks were not ready
+  int32_t num_masks = 0;   // used or not, but computed for this step
+  double mask_seconds = 0;
   std::vector<PositionLogprobs> logprobs;         // one a new token, if asked for
   std::vector<PositionLogprobs> prompt_logprobs;  // of this step's prompt rows, if asked for
 };

@@ -2,25 +2,21 @@
 
 #include <algorithm>
 
+#include "eval/operation.h"
 #include "eval/turns.h"
 #include "eval/words.h"
 
 namespace deepinfer {
 namespace {
 
-struct Operation {
-  int64_t left, right;
-  char sign;  // '+' or '-'
-  std::string key;
-
-  int64_t result() const { return sign == '+' ? left + right : left - right; }
-};
-
-Operation DrawOperation(Rng& rng, int64_t max) {
-  Operation op{Between(rng, 0, max), Between(rng, 0, max), Chance(rng, 0.5) ? '+' : '-', {}};
-  if (op.sign == '-' && op.left < op.right) std::swap(op.left, op.right);
-  op.key = StrCat(op.left, op.sign, op.right);
-  return op;
+// In either order where that does not matter.
+Operation DrawSmallOperation(Rng& rng) {
+  constexpr int64_t kMax = 99;
+  Operation operation{Between(rng, 0, kMax), Between(rng, 0, kMax), Chance(rng, 0.5) ? '+' : '-'};
+  if (operation.sign == '-' && operation.left < operation.right) {
+    std::swap(operation.left, operation.right);
+  }
+  return operation;
 }
 
 std::string AskFor(Rng& rng, const Operation& op) {
@@ -126,15 +122,14 @@ Question QuestionOf(Rng& rng, const Counting& counting) {
 }  // namespace
 
 StatusOr<Exercise> DrawArithmetic(DrawContext& context) {
-  constexpr std::string_view kTask = "arithmetic";
-  return DrawTurns(context, kTask, 8, [&]() -> Question {
+  return DrawTurns(context, kOperationKeys, 8, [&]() -> Question {
     const Operation op =
-        DrawInSplit(context, kTask, [&] { return DrawOperation(context.rng, 99); });
+        DrawOperationInSplit(context, [&] { return DrawSmallOperation(context.rng); });
     const std::string result = StrCat(op.result());
     return {.ask = AskFor(context.rng, op),
             .answer = result,
             .reasoning = StrCat(op.left, " ", op.sign, " ", op.right, " = ", result),
-            .key = op.key};
+            .key = op.key()};
   });
 }
 

@@ -5,7 +5,8 @@
 
 namespace deepinfer {
 
-// Two numbers of one or two digits, + or -, the result at least 0. Key: both numbers and the sign.
+// Two numbers of one or two digits, + or -, the result at least 0; one has two digits at least when
+// held out. Key: Operation's.
 StatusOr<Exercise> DrawArithmetic(DrawContext& context);
 
 // The largest or smallest of two to five numbers. Key: which, and the numbers in order of size.

@@ -28,7 +28,7 @@ enum class Split { kTraining, kHeldOut };
 enum class Grading {
   kExactText,   // the content is the expected one, white space around it apart
   kJson,        // the content is JSON of the same value
-  kCalls,       // the same calls with arguments of the same values; without calls: none either
+  kCalls,       // the same calls with arguments of the same values; where none is right, the text
   kGlossWords,  // at least half of Exercise::gloss_words occur in the content
 };
 
@@ -59,6 +59,9 @@ struct DrawContext {
   const Tokenizer& tokenizer;               // to measure lengths
   const Material* material = nullptr;       // training only: texts of corpora
   const GlossCheck* gloss_check = nullptr;  // evaluation of "gloss" only
+  // Evaluation of "tools_real" only: definitions as in Material::tools, of services that the
+  // material leaves out.
+  std::span<const std::string_view> published_tools = {};
 };
 
 struct TaskKind {

@@ -60,7 +60,10 @@ inline DrawContext ContextForTests(Rng& rng, Split split, int32_t max_tokens) {
   DrawContext context{
       .rng = rng, .split = split, .max_tokens = max_tokens, .tokenizer = NanoTokenizer()};
   if (split == Split::kTraining) context.material = &SmallMaterial();
-  if (split == Split::kHeldOut) context.gloss_check = &SmallGlossCheck();
+  if (split == Split::kHeldOut) {
+    context.gloss_check = &SmallGlossCheck();
+    context.published_tools = SmallMaterial().tools();
+  }
   return context;
 }
 

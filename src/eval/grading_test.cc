@@ -39,6 +39,29 @@ TEST(Grading, CallsThatNobodyAskedForAreWrong) {
   EXPECT_FALSE(IsRight(TextExercise("7"), {.content = "7", .num_malformed = 1, .ended = true}));
 }
 
+TEST(Grading, WhereNoCallIsRightTheTextIsWhatCounts) {
+  Exercise exercise = TextExercise("I am sorry, I have no tool for that.");
+  exercise.grading = Grading::kCalls;
+  EXPECT_TRUE(IsRight(exercise, Ended("I am sorry, I have no tool for that.\n")));
+  EXPECT_FALSE(IsRight(exercise, Ended("I will do that at once.")));
+  EXPECT_FALSE(IsRight(exercise, Ended("")));
+  EXPECT_FALSE(IsRight(
+      exercise, {.content = "I am sorry, I have no tool for that.", .calls = {{}}, .ended = true}));
+}
+
+TEST(Grading, CallsAreTheSameInWhateverOrderTheirArgumentsStand) {
+  Exercise exercise = TextExercise("");
+  exercise.grading = Grading::kCalls;
+  ToolCall call{.name = "f", .arguments = *ParseJson(R"({"a": 1, "b": "x"})")};
+  exercise.conversation.messages.back().tool_calls = {call};
+  const auto answer = [](std::string arguments) {
+    return ParsedAnswer{.calls = {{.name = "f", .arguments = std::move(arguments)}}, .ended = true};
+  };
+  EXPECT_TRUE(IsRight(exercise, answer(R"({"b": "x", "a": 1})")));
+  EXPECT_FALSE(IsRight(exercise, answer(R"({"b": "x"})")));
+  EXPECT_FALSE(IsRight(exercise, answer(R"({"b": "x", "a": 1, "c": 2})")));
+}
+
 TEST(Grading, HalfOfTheContentWordsMakeAGloss) {
   Exercise exercise = TextExercise("");
   exercise.grading = Grading::kGlossWords;

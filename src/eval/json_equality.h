@@ -10,8 +10,6 @@
 
 namespace deepinfer {
 
-// Numbers by value (12 = 12.0), members in any order, items in theirs.
-bool SameJson(const JsonValue& a, const JsonValue& b);
 // Whether the text, white space around it apart, is one JSON value equal to the expected one.
 bool IsSameJsonText(std::string_view text, std::string_view expected);
 // As many calls, in the same order, each with the same name and arguments.

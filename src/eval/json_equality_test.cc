@@ -47,8 +47,9 @@ class CallGrading : public testing::Test {
         {.name = std::move(name), .arguments = *ParseJson(arguments)});
   }
 
-  bool Right(std::vector<ParsedCall> calls) {
+  bool Right(std::vector<ParsedCall> calls, std::string content = "") {
     ParsedAnswer answer;
+    answer.content = std::move(content);
     answer.ended = true;
     answer.calls = std::move(calls);
     return IsRight(exercise_, answer);
@@ -77,8 +78,9 @@ TEST_F(CallGrading, WantsNamesAndArguments) {
 
 TEST_F(CallGrading, NoCallIsRightWhereNoToolFits) {
   exercise_.conversation.messages.back() = AssistantMessage("I have no tool for that.");
-  EXPECT_TRUE(Right({}));
-  EXPECT_FALSE(Right({time_}));
+  EXPECT_TRUE(Right({}, "I have no tool for that."));
+  EXPECT_FALSE(Right({}, "Yes."));
+  EXPECT_FALSE(Right({time_}, "I have no tool for that."));
 }
 
 TEST(JsonGrading, ReadsTheContentAlone) {

@@ -112,10 +112,10 @@ void AddTold(Rng& rng, const std::vector<Fact>& facts, std::vector<Message>& mes
   }
 }
 
-void MaybeAddOtherTalk(Rng& rng, std::vector<Message>& messages) {
+void MaybeAddOtherTalk(DrawContext& context, std::vector<Message>& messages) {
   for (int i = 0; i < 2; ++i) {
-    if (Chance(rng, 0.6)) continue;
-    const SmallFact fact = DrawSmallFact(rng);
+    if (Chance(context.rng, 0.6)) continue;
+    const SmallFact fact = DrawPlainFact(context, 0);
     messages.push_back(UserMessage(fact.question));
     messages.push_back(AssistantMessage(fact.sentence, "I know this."));
   }
@@ -161,7 +161,7 @@ StatusOr<Exercise> DrawMemory(DrawContext& context) {
   exercise.task = kTask;
   std::vector<Message>& messages = exercise.conversation.messages;
   AddTold(rng, last.facts, messages);
-  MaybeAddOtherTalk(rng, messages);
+  MaybeAddOtherTalk(context, messages);
   const size_t num_before = context.split == Split::kTraining ? rng.Uniform(3) : 0;
   for (size_t i = 0; i < num_before; ++i) {
     Question question = DrawQuestion(rng, last.facts);

@@ -116,6 +116,7 @@ std::optional<ToolUse> DrawRealUse(Rng& rng, const ToolDefinition& tool) {
     if (!required && (!CanDraw(property.value) || Chance(rng, 0.6))) continue;
     use.call.arguments.Set(property.key, DrawArgument(rng, property.key, property.value));
   }
+  if (Chance(rng, 0.5)) Shuffle(rng, use.call.arguments.members);
   const size_t count = use.call.arguments.members.size();
   if (count == 0 || count > kArgumentsMax) return std::nullopt;
   const std::string sentence = FirstSentence(TextMember(tool.function, "description"));

@@ -5,7 +5,6 @@
 
 #include "base/strings.h"
 #include "eval/dialogue.h"
-#include "eval/exercise.h"
 #include "eval/words.h"
 
 namespace deepinfer {
@@ -71,7 +70,8 @@ SmallFact NextOf(Rng& rng, WordList words) {
   const size_t idx = rng.Uniform(words.size());
   const std::string_view next = words[(idx + 1) % words.size()];
   return {StrCat(Chance(rng, 0.5) ? "What comes after " : "What follows ", words[idx], "?"),
-          std::string(next), StrCat("After ", words[idx], " comes ", next, ".")};
+          std::string(next), StrCat("After ", words[idx], " comes ", next, "."),
+          StrCat("after ", words[idx])};
 }
 
 SmallFact CapitalFact(Rng& rng) {
@@ -81,7 +81,8 @@ SmallFact CapitalFact(Rng& rng) {
       "Which city is the capital of {country}?|"
       "Name the capital of {country}.";
   return {Filled(PickAlternative(rng, kWordings), {{"country", std::string(country)}}),
-          std::string(city), StrCat("The capital of ", country, " is ", city, ".")};
+          std::string(city), StrCat("The capital of ", country, " is ", city, "."),
+          StrCat("capital of ", country)};
 }
 
 SmallFact ColourFact(Rng& rng) {
@@ -90,7 +91,8 @@ SmallFact ColourFact(Rng& rng) {
       "What color is {thing}?|Which color has {thing}?|"
       "Tell me the color of {thing}.";
   return {Filled(PickAlternative(rng, kWordings), {{"thing", std::string(thing)}}),
-          Capitalised(colour), StrCat(Capitalised(thing), " is ", colour, ".")};
+          Capitalised(colour), StrCat(Capitalised(thing), " is ", colour, "."),
+          StrCat("color of ", thing)};
 }
 
 SmallFact OppositeFact(Rng& rng) {
@@ -102,25 +104,29 @@ SmallFact OppositeFact(Rng& rng) {
       "Which word is the opposite of {word}?|"
       "Tell me the opposite of {word}.";
   return {Filled(PickAlternative(rng, kWordings), {{"word", std::string(word)}}),
-          Capitalised(other), StrCat("The opposite of ", word, " is ", other, ".")};
+          Capitalised(other), StrCat("The opposite of ", word, " is ", other, "."),
+          StrCat("opposite of ", word)};
 }
 
 SmallFact CountFact(Rng& rng) {
   const auto& [what, number] = Pick(rng, kCounts);
-  return {StrCat("How many ", what, "?"), std::string(number), StrCat("It is ", number, ".")};
+  return {StrCat("How many ", what, "?"), std::string(number), StrCat("It is ", number, "."),
+          StrCat("how many ", what)};
 }
 
 SmallFact YoungFact(Rng& rng) {
   const auto& [animal, young] = Pick(rng, kYoung);
   return {StrCat(Chance(rng, 0.5) ? "What is a young " : "What do you call a young ", animal, "?"),
-          Capitalised(young), StrCat("A young ", animal, " is a ", young, ".")};
+          Capitalised(young), StrCat("A young ", animal, " is a ", young, "."),
+          StrCat("young ", animal)};
 }
 
 SmallFact SoundFact(Rng& rng) {
   const auto& [animal, sound] = Pick(rng, kSounds);
   return {StrCat(Chance(rng, 0.5) ? "What does " : "And what does ", WithArticle(animal),
                  " do when it makes a sound?"),
-          Capitalised(sound), StrCat(Capitalised(WithArticle(animal)), " ", sound, ".")};
+          Capitalised(sound), StrCat(Capitalised(WithArticle(animal)), " ", sound, "."),
+          StrCat("sound of ", animal)};
 }
 
 // What an animal can do: bit by bit of kAbilities.
@@ -190,7 +196,8 @@ SmallFact DrawYesNoFact(Rng& rng) {
   if (Chance(rng, 0.5)) {
     const auto& [subject, rest, holds] = Pick(rng, kStatements);
     return {StrCat("Is ", subject, " ", rest, "?"), holds ? "Yes" : "No",
-            StrCat(holds ? "Yes, " : "No, ", subject, holds ? " is " : " is not ", rest, ".")};
+            StrCat(holds ? "Yes, " : "No, ", subject, holds ? " is " : " is not ", rest, "."),
+            StrCat("is ", subject, " ", rest)};
   }
   const Able& able = Pick(rng, kAble);
   const size_t ability = rng.Uniform(std::size(kAbilities));
@@ -198,7 +205,21 @@ SmallFact DrawYesNoFact(Rng& rng) {
   const bool can = able.can[ability];
   return {
       StrCat("Can ", animal, " ", kAbilities[ability], "?"), can ? "Yes" : "No",
-      StrCat(can ? "Yes, " : "No, ", animal, can ? " can " : " cannot ", kAbilities[ability], ".")};
+      StrCat(can ? "Yes, " : "No, ", animal, can ? " can " : " cannot ", kAbilities[ability], "."),
+      StrCat("can ", animal, " ", kAbilities[ability])};
+}
+
+std::string KeyUnderRule(std::string_view rule, std::string_view fact_key) {
+  return StrCat(rule, ": ", fact_key);
+}
+
+SmallFact DrawPlainFact(DrawContext& context, double yes_no) {
+  for (;;) {
+    SmallFact fact =
+        Chance(context.rng, yes_no) ? DrawYesNoFact(context.rng) : DrawSmallFact(context.rng);
+    const std::string key = KeyUnderRule(kPlainRule, fact.key);
+    if (SplitOf(kFactKeys, key) == context.split) return fact;
+  }
 }
 
 }  // namespace deepinfer

@@ -141,7 +141,8 @@ constexpr SmallTalk kTalk[] = {
     {"What day is today?|What is the date?|Which day is it?|What year is it?",
      "I do not know the date.|I am sorry, I cannot know today's date.|I have no calendar."},
     {"How is the weather?|Will it rain tomorrow?|What is the weather in {city}?|Is it cold in "
-     "{city}?|Is the sun shining in {city}?",
+     "{city}?|Is the sun shining in {city}?|What is the weather like in {city}?|What's the weather "
+     "in {city}?|How is the weather in {city} today?|Will it rain in {city} tomorrow?",
      "I do not know the weather.|I cannot know that without a tool.|"
      "I am sorry, I do not know the weather."},
     {"Who won the game yesterday?|What is in the news?|What happened today?|Who won the election?",
@@ -163,13 +164,18 @@ constexpr SmallTalk kTalk[] = {
      "{city}?",
      "I do not know that about {city}.|I am sorry, I do not know.|I do not know enough about "
      "{city}."},
-    {"Tell me a joke.|Do you know a joke?|Make me laugh.|Say something funny.",
+    {"Tell me a joke.|Do you know a joke?|Make me laugh.|Say something funny.|Tell me a joke|"
+     "Another joke, please.|Tell me a joke about {an animal}.|Do you know a good joke?",
      "Why did the clock go to school? It wanted to learn the time.|"
      "What did the sea say to the shore? Nothing, it only waved.|"
-     "Why was the book sad? It had too many problems in it."},
+     "Why was the book sad? It had too many problems in it.|"
+     "What has hands and cannot clap? A clock.|"
+     "What did one wall say to the other? I will meet you at the corner."},
     {"Tell me something.|Say something.|Tell me anything.|Surprise me.|Talk to me.",
      "A whale is not a fish.|A year has twelve months, and the shortest is February.|"
      "Bees have six legs and spiders have eight."},
+    {"Say hello.|Say hello|Say hi.|Say hi!|Say hello!|Please say hello.|Greet me.|say hello",
+     "Hello!|Hi!|Hello! How can I help you?"},
     {"Say hello to {name}.|Greet {name}.|Please greet my friend {name}.|Say hi to {name}.",
      "Hello, {name}!|Hello, {name}! Nice to meet you."},
     {"Can you help me?|I need help.|I have a question.|May I ask you something?|Please help me.",

@@ -1,15 +1,12 @@
 #include "eval/sums.h"
 
+#include <utility>
+
+#include "eval/operation.h"
 #include "eval/turns.h"
 
 namespace deepinfer {
 namespace {
-
-struct Sum {
-  int64_t left, right;
-  char sign;
-  std::string key;
-};
 
 int64_t DrawOfDigits(Rng& rng, int64_t num_digits) {
   int64_t low = 1;
@@ -17,18 +14,16 @@ int64_t DrawOfDigits(Rng& rng, int64_t num_digits) {
   return Between(rng, low, 10 * low - 1);
 }
 
-Sum DrawSum(Rng& rng, int low, int high) {
-  Sum sum{DrawOfDigits(rng, Between(rng, low, high)),
-          DrawOfDigits(rng, Between(rng, low, high)),
-          Chance(rng, 0.5) ? '+' : '-',
-          {}};
-  if (sum.left < sum.right) std::swap(sum.left, sum.right);
-  sum.key = StrCat(sum.left, sum.sign, sum.right);
-  if (sum.sign == '+' && Chance(rng, 0.5)) std::swap(sum.left, sum.right);
+// In either order where that does not matter.
+Operation DrawSum(Rng& rng, int low, int high) {
+  Operation sum{DrawOfDigits(rng, Between(rng, low, high)),
+                DrawOfDigits(rng, Between(rng, low, high)), Chance(rng, 0.5) ? '+' : '-'};
+  const bool swap = sum.sign == '-' ? sum.left < sum.right : Chance(rng, 0.5);
+  if (swap) std::swap(sum.left, sum.right);
   return sum;
 }
 
-std::string AskFor(Rng& rng, const Sum& sum) {
+std::string AskForSum(Rng& rng, const Operation& sum) {
   const bool plus = sum.sign == '+';
   switch (rng.Uniform(4)) {
     case 0:
@@ -57,23 +52,18 @@ std::string Column(int64_t upper, char sign, int64_t lower, int64_t& carry) {
 
 // Numbers of `low` to `high` digits, each of a length of its own where these differ.
 StatusOr<Exercise> DrawSumsOf(DrawContext& context, int low, int high) {
-  constexpr std::string_view kTask = "sums";
-  return DrawTurns(context, kTask, 1, [&]() -> Question {
-    const Sum sum = DrawInSplit(context, kTask, [&] { return DrawSum(context.rng, low, high); });
-    const int64_t result = sum.sign == '+' ? sum.left + sum.right : sum.left - sum.right;
-    return {.ask = AskFor(context.rng, sum),
-            .answer = StrCat(result),
-            .reasoning = StrCat(ColumnSteps(sum.left, sum.sign, sum.right), " So ", result, "."),
-            .key = sum.key};
+  return DrawTurns(context, kOperationKeys, 1, [&]() -> Question {
+    const Operation sum =
+        DrawOperationInSplit(context, [&] { return DrawSum(context.rng, low, high); });
+    return {
+        .ask = AskForSum(context.rng, sum),
+        .answer = StrCat(sum.result()),
+        .reasoning = StrCat(ColumnSteps(sum.left, sum.sign, sum.right), " So ", sum.result(), "."),
+        .key = sum.key()};
   });
 }
 
-struct Product {
-  int64_t left, right;
-  std::string key;
-};
-
-std::string AskFor(Rng& rng, const Product& product) {
+std::string AskForProduct(Rng& rng, const Operation& product) {
   constexpr std::string_view kBefore[] = {"What is ", "Calculate ", "How much is ", ""};
   constexpr std::string_view kAfter[] = {"?", ".", "?", " ="};
   constexpr std::string_view kSigns[] = {" x ", " times ", " * "};
@@ -82,11 +72,9 @@ std::string AskFor(Rng& rng, const Product& product) {
   return StrCat(kBefore[wording], product.left, sign, product.right, kAfter[wording]);
 }
 
-std::string Steps(const Product& product) {
-  const int64_t tens = product.left / 10 * 10, ones = product.left % 10;
-  const int64_t upper = tens * product.right, lower = ones * product.right;
-  return StrCat(tens, " x ", product.right, " = ", upper, ". ", ones, " x ", product.right, " = ",
-                lower, ". ", upper, " + ", lower, " = ", upper + lower, ".");
+// Two or three digits times one, as often.
+Operation DrawProduct(Rng& rng) {
+  return {DrawOfDigits(rng, Between(rng, 2, 3)), Between(rng, 2, 9), 'x'};
 }
 
 }  // namespace
@@ -112,17 +100,17 @@ StatusOr<Exercise> DrawSums3(DrawContext& context) { return DrawSumsOf(context, 
 StatusOr<Exercise> DrawSums4(DrawContext& context) { return DrawSumsOf(context, 4, 4); }
 
 StatusOr<Exercise> DrawProducts(DrawContext& context) {
-  constexpr std::string_view kTask = "products";
-  return DrawTurns(context, kTask, 1, [&]() -> Question {
-    const Product product = DrawInSplit(context, kTask, [&] {
-      Product drawn{Between(context.rng, 10, 99), Between(context.rng, 2, 9), {}};
-      drawn.key = StrCat(drawn.left, "x", drawn.right);
-      return drawn;
-    });
-    return {.ask = AskFor(context.rng, product),
-            .answer = StrCat(product.left * product.right),
-            .reasoning = Steps(product),
-            .key = product.key};
+  return DrawTurns(context, kOperationKeys, 1, [&]() -> Question {
+    for (;;) {
+      const Operation product =
+          DrawOperationInSplit(context, [&] { return DrawProduct(context.rng); });
+      const WorkedProduct worked = WorkOutProduct(product.left, product.right);
+      if (!MayBeShown(worked.sums, context.split)) continue;
+      return {.ask = AskForProduct(context.rng, product),
+              .answer = StrCat(product.result()),
+              .reasoning = worked.steps,
+              .key = product.key()};
+    }
   });
 }
 

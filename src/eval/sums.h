@@ -6,12 +6,12 @@
 namespace deepinfer {
 
 // Two numbers, + or -, the result at least 0; the reasoning goes through the columns from the
-// right. Key, of task "sums" for all three: both numbers and the sign.
+// right. Key: Operation's.
 StatusOr<Exercise> DrawSums(DrawContext& context);   // as below, one in five of two to four digits
 StatusOr<Exercise> DrawSums3(DrawContext& context);  // three digits each
 StatusOr<Exercise> DrawSums4(DrawContext& context);  // four
 
-// A number of two digits times one of one digit. Key: both numbers.
+// A number of two or three digits times one of one digit. Key: Operation's.
 StatusOr<Exercise> DrawProducts(DrawContext& context);
 
 // "2 + 9 = 11, write 1, carry 1. 8 + 7 + 1 = 16, write 6, carry 1. 4 + 3 + 1 = 8, write 8."

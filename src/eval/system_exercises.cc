@@ -13,26 +13,29 @@
 namespace deepinfer {
 namespace {
 
-constexpr std::string_view kTask = "system";
+constexpr std::string_view kTask = kFactKeys;
 
 struct Turn {
   std::string ask;
   std::string answer;
+  std::string key;  // what is asked, whatever the wording
 };
 
 // A system prompt, and turns that follow it.
 struct Rule {
+  std::string key;  // of which kind it is, whatever the wording
   std::string system;
   std::string reasoning;
   std::function<Turn(Rng&)> draw;
 };
 
 // The rule applies to what would be answered without it.
-Rule Rewrite(std::string system, std::string reasoning,
+Rule Rewrite(std::string_view key, std::string system, std::string reasoning,
              std::function<std::string(const SmallFact&)> rewrite) {
-  return {std::move(system), std::move(reasoning), [rewrite = std::move(rewrite)](Rng& rng) {
+  return {std::string(key), std::move(system), std::move(reasoning),
+          [rewrite = std::move(rewrite)](Rng& rng) {
             const SmallFact fact = Chance(rng, 0.75) ? DrawSmallFact(rng) : DrawYesNoFact(rng);
-            return Turn{fact.question, rewrite(fact)};
+            return Turn{fact.question, rewrite(fact), fact.key};
           }};
 }
 
@@ -50,7 +53,8 @@ Rule UpperCaseRule(Rng& rng) {
   constexpr std::string_view kSystems =
       "Answer in upper case.|Write everything in capital letters.|Always answer in capitals.|"
       "You are an assistant that only writes in upper case.|ANSWER IN UPPER CASE ONLY.";
-  return Rewrite(std::string(PickAlternative(rng, kSystems)), "I must write in upper case.",
+  return Rewrite("upper case", std::string(PickAlternative(rng, kSystems)),
+                 "I must write in upper case.",
                  [](const SmallFact& fact) { return UpperCase(fact.sentence); });
 }
 
@@ -58,7 +62,8 @@ Rule LowerCaseRule(Rng& rng) {
   constexpr std::string_view kSystems =
       "Answer in lower case.|Never use capital letters.|Write everything in small letters.|"
       "only use lower case letters";
-  return Rewrite(std::string(PickAlternative(rng, kSystems)), "I must write in lower case.",
+  return Rewrite("lower case", std::string(PickAlternative(rng, kSystems)),
+                 "I must write in lower case.",
                  [](const SmallFact& fact) { return LowerCase(fact.sentence); });
 }
 
@@ -67,7 +72,7 @@ Rule EndRule(Rng& rng) {
       "End every answer with the word {word}.|Finish each answer with \"{word}\".|"
       "The last word of every answer must be {word}.|You always say {word} at the end.";
   const std::string word(Pick(rng, CommonWords()));
-  return Rewrite(Filled(PickAlternative(rng, kSystems), {{"word", word}}),
+  return Rewrite("end", Filled(PickAlternative(rng, kSystems), {{"word", word}}),
                  StrCat("I must end with ", word, "."),
                  [word](const SmallFact& fact) { return StrCat(fact.sentence, " ", word); });
 }
@@ -77,7 +82,7 @@ Rule StartRule(Rng& rng) {
       "Start every answer with the word {word}.|Begin each answer with \"{word}\".|"
       "The first word of every answer must be {word}.|You always say {word} first.";
   const std::string word(Pick(rng, CommonWords()));
-  return Rewrite(Filled(PickAlternative(rng, kSystems), {{"word", word}}),
+  return Rewrite("start", Filled(PickAlternative(rng, kSystems), {{"word", word}}),
                  StrCat("I must start with ", word, "."),
                  [word](const SmallFact& fact) { return StrCat(word, " ", fact.sentence); });
 }
@@ -87,7 +92,7 @@ Rule AddressRule(Rng& rng) {
       "Call the user {name}.|The user is called {name}. Say the name in every answer.|"
       "Always address the user as {name}.|You are talking to {name}, so say the name.";
   const std::string name(Pick(rng, FirstNames()));
-  return Rewrite(Filled(PickAlternative(rng, kSystems), {{"name", name}}),
+  return Rewrite("address", Filled(PickAlternative(rng, kSystems), {{"name", name}}),
                  StrCat("I must say the name ", name, "."), [name](const SmallFact& fact) {
                    const std::string_view sentence = fact.sentence;
                    return StrCat(sentence.substr(0, sentence.size() - 1), ", ", name, ".");
@@ -98,7 +103,7 @@ Rule OneWordRule(Rng& rng) {
   constexpr std::string_view kSystems =
       "Answer with one word.|Give only the answer, no sentence.|Be as short as possible.|"
       "Answer in a single word.|Only say the answer itself.";
-  return Rewrite(std::string(PickAlternative(rng, kSystems)), "I must be very short.",
+  return Rewrite("one word", std::string(PickAlternative(rng, kSystems)), "I must be very short.",
                  [](const SmallFact& fact) { return fact.word; });
 }
 
@@ -106,14 +111,14 @@ Rule SentenceRule(Rng& rng) {
   constexpr std::string_view kSystems =
       "Answer in a whole sentence.|Always write a full sentence.|You are a helpful assistant.|"
       "Use complete sentences.|You are a friendly teacher who answers in full sentences.";
-  return Rewrite(std::string(PickAlternative(rng, kSystems)), "I answer in a sentence.",
+  return Rewrite(kPlainRule, std::string(PickAlternative(rng, kSystems)), "I answer in a sentence.",
                  [](const SmallFact& fact) { return fact.sentence; });
 }
 
 Rule TwiceRule(Rng& rng) {
   constexpr std::string_view kSystems =
       "Say everything twice.|Repeat every answer once.|Write each answer two times.";
-  return Rewrite(std::string(PickAlternative(rng, kSystems)), "I must say it twice.",
+  return Rewrite("twice", std::string(PickAlternative(rng, kSystems)), "I must say it twice.",
                  [](const SmallFact& fact) { return StrCat(fact.sentence, " ", fact.sentence); });
 }
 
@@ -122,7 +127,7 @@ Rule JsonRule(Rng& rng) {
       "Answer with JSON that has the key {key}.|Give every answer as JSON with the key {key}.|"
       "You only write JSON objects with one key, {key}.";
   const std::string key(PickAlternative(rng, "answer|result|reply|value|text"));
-  return Rewrite(Filled(PickAlternative(rng, kSystems), {{"key", key}}),
+  return Rewrite("json", Filled(PickAlternative(rng, kSystems), {{"key", key}}),
                  StrCat("I must write JSON with the key ", key, "."), [key](const SmallFact& fact) {
                    JsonValue json = JsonValue::Object();
                    json.Set(key, JsonValue::String(fact.word));
@@ -134,9 +139,10 @@ Rule YesNoRule(Rng& rng) {
   constexpr std::string_view kSystems =
       "Answer only with yes or no.|Only say yes or no.|Your answers are yes or no.|"
       "Say nothing but yes or no.";
-  return {std::string(PickAlternative(rng, kSystems)), "I may only say yes or no.", [](Rng& rng) {
+  return {"yes or no", std::string(PickAlternative(rng, kSystems)), "I may only say yes or no.",
+          [](Rng& rng) {
             const SmallFact fact = DrawYesNoFact(rng);
-            return Turn{fact.question, fact.word};
+            return Turn{fact.question, fact.word, fact.key};
           }};
 }
 
@@ -149,10 +155,10 @@ Rule NameRule(Rng& rng) {
       "What is your name?|Who are you?|Tell me your name.|How are you called?|"
       "Hello, who are you?|Hi! What should I call you?|And you are?";
   const std::string name(Pick(rng, FirstNames()));
-  return {Filled(PickAlternative(rng, kSystems), {{"name", name}}),
+  return {"name", Filled(PickAlternative(rng, kSystems), {{"name", name}}),
           StrCat("The system prompt says that I am ", name, "."), [=](Rng& rng) {
             return Turn{std::string(PickAlternative(rng, kQuestions)),
-                        StrCat("My name is ", name, ".")};
+                        StrCat("My name is ", name, "."), name};
           }};
 }
 
@@ -164,18 +170,19 @@ Rule ServiceRule(Rng& rng) {
       "a railway station|a post office|a bicycle shop|a restaurant|a music school";
   const std::string name(Pick(rng, FirstNames()));
   const std::string owner(PickAlternative(rng, kOwners));
-  return {
-      Filled(PickAlternative(rng, kSystems), {{"name", name}, {"owner", owner}}),
-      StrCat("I am ", name, " and work for ", owner, "."), [=](Rng& rng) {
-        if (Chance(rng, 0.5)) {
-          const std::string_view ask =
-              PickAlternative(rng, "Who are you?|Please introduce yourself.|And you are?");
-          return Turn{std::string(ask), StrCat("I am ", name, ", the assistant of ", owner, ".")};
-        }
-        const std::string_view ask =
-            PickAlternative(rng, "Where do you work?|Who do you work for?|What place is this?");
-        return Turn{std::string(ask), StrCat("I work for ", owner, ".")};
-      }};
+  const std::string key = StrCat(name, " of ", owner);
+  return {"service", Filled(PickAlternative(rng, kSystems), {{"name", name}, {"owner", owner}}),
+          StrCat("I am ", name, " and work for ", owner, "."), [=](Rng& rng) {
+            constexpr std::string_view kWho =
+                "Who are you?|Please introduce yourself.|And you are?";
+            constexpr std::string_view kWhere =
+                "Where do you work?|Who do you work for?|What place is this?";
+            const bool who = Chance(rng, 0.5);
+            return Turn{std::string(PickAlternative(rng, who ? kWho : kWhere)),
+                        who ? StrCat("I am ", name, ", the assistant of ", owner, ".")
+                            : StrCat("I work for ", owner, "."),
+                        key};
+          }};
 }
 
 // Greetings in four languages: the rows of kSaid, answered by kAnswers.
@@ -206,11 +213,11 @@ Rule LanguageRule(Rng& rng) {
       "The user reads {language}, so write {language}.|Reply in {language}, whatever is asked.";
   const Language& language = Pick(rng, kLanguages);
   const std::string name(language.name);
-  return {Filled(PickAlternative(rng, kSystems), {{"language", name}}),
+  return {StrCat("in ", name), Filled(PickAlternative(rng, kSystems), {{"language", name}}),
           StrCat("I must answer in ", name, "."), [&language](Rng& rng) {
             const size_t idx = rng.Uniform(std::size(kSaid));
-            return Turn{std::string(PickAlternative(rng, kSaid[idx])),
-                        std::string(language.answers[idx])};
+            const std::string said(PickAlternative(rng, kSaid[idx]));
+            return Turn{said, std::string(language.answers[idx]), said};
           }};
 }
 
@@ -237,9 +244,9 @@ Rule ShopRule(Rng& rng) {
   order.resize(2 + rng.Uniform(4));
   std::string system = "You answer questions about a shop.";
   for (const size_t idx : order) system += StrCat(" ", facts[idx][0]);
-  return {system, "The system prompt says it.", [=](Rng& rng) {
+  return {"shop", system, "The system prompt says it.", [=](Rng& rng) {
             const auto& fact = facts[Pick(rng, order)];
-            return Turn{std::string(PickAlternative(rng, fact[1])), fact[2]};
+            return Turn{std::string(PickAlternative(rng, fact[1])), fact[2], fact[2]};
           }};
 }
 
@@ -269,7 +276,7 @@ StatusOr<Exercise> DrawSystem(DrawContext& context) {
   };
   Rng& rng = context.rng;
   const auto keyed = [](const Rule& rule, const Turn& turn) {
-    return StrCat(rule.system, "\n", turn.ask, "\n", turn.answer);
+    return KeyUnderRule(rule.key, turn.key);
   };
   Drawn last = DrawInSplit(context, kTask, [&] {
     Rule rule = DrawRule(rng);

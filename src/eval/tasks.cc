@@ -37,6 +37,7 @@ constexpr TaskKind kTasks[] = {
     {.name = "gloss", .draw = DrawGloss, .split_by_key = false},
     {.name = "json", .draw = DrawJson},
     {.name = "tools", .draw = DrawTools},
+    {.name = "tools_real", .draw = DrawRealTools},
     {.name = "system", .draw = DrawSystem},
     {.name = "memory", .draw = DrawMemory},
     {.name = "units", .draw = DrawUnits, .thinks = true},

@@ -123,29 +123,36 @@ MadeTool DrawToolOf(Rng& rng, const ToolFamily& family) {
 struct Argument {
   const ToolParameter* parameter;
   DrawnValue value;
+  std::string_view phrase;  // how a sentence says it: one of the parameter's
 };
 
-std::string PhraseOf(Rng& rng, const Argument& argument) {
-  const std::vector<std::string_view> phrases = Alternatives(argument.parameter->phrases);
-  if (argument.parameter->domain == Domain::kBool) {
-    return std::string(phrases[argument.value.value.boolean ? 0 : 1]);
-  }
-  return Filled(Pick(rng, phrases), {{"", argument.value.spoken}});
+Argument DrawArgument(Rng& rng, const ToolParameter& parameter) {
+  Argument argument{&parameter, DrawValue(rng, parameter.domain, parameter.options), {}};
+  const std::vector<std::string_view> phrases = Alternatives(parameter.phrases);
+  argument.phrase = parameter.domain == Domain::kBool
+                        ? phrases[argument.value.value.boolean ? 0 : 1]
+                        : Pick(rng, phrases);
+  return argument;
 }
 
 // What names the thing comes first, what is set off by a comma last.
-int PhraseRank(const std::string& phrase) {
+int PhraseRank(std::string_view phrase) {
   if (phrase.starts_with(':') || phrase.starts_with(" {}")) return 0;
   return phrase.starts_with(',') ? 2 : 1;
 }
 
-std::string DetailsOf(Rng& rng, std::vector<Argument> arguments) {
-  if (Chance(rng, 0.5)) Shuffle(rng, arguments);
-  std::vector<std::string> phrases;
-  for (const Argument& argument : arguments) phrases.push_back(PhraseOf(rng, argument));
-  std::stable_sort(phrases.begin(), phrases.end(),
-                   [](const auto& a, const auto& b) { return PhraseRank(a) < PhraseRank(b); });
-  return Join(phrases, "");
+void SortAsTold(std::vector<Argument>& arguments) {
+  std::stable_sort(arguments.begin(), arguments.end(), [](const auto& a, const auto& b) {
+    return PhraseRank(a.phrase) < PhraseRank(b.phrase);
+  });
+}
+
+std::string DetailsOf(const std::vector<Argument>& arguments) {
+  std::string details;
+  for (const Argument& argument : arguments) {
+    details += Filled(argument.phrase, {{"", argument.value.spoken}});
+  }
+  return details;
 }
 
 std::string SentenceRequest(Rng& rng, const MadeTool& tool, const ToolUse& use,
@@ -161,7 +168,7 @@ std::string SentenceRequest(Rng& rng, const MadeTool& tool, const ToolUse& use,
       "Do you know {noun}{details}?|What's {noun}{details}?|What is {noun} like{details}?|How is "
       "{noun}{details}?|And what is {noun}{details}?";
   const bool what_is = tool.answers_what_is && Chance(rng, 0.4);
-  const std::string details = DetailsOf(rng, arguments);
+  const std::string details = DetailsOf(arguments);
   return Filled(PickAlternative(rng, what_is ? kWhatIs : kWordings),
                 {{"Purpose", Capitalised(use.purpose)},
                  {"purpose", use.purpose},
@@ -193,8 +200,7 @@ std::vector<Argument> DrawArguments(Rng& rng, const MadeTool& tool) {
   for (size_t i = 0; i < tool.parameters.size(); ++i) {
     const bool use = tool.required[i] || (none_required && i == sure) || Chance(rng, 0.5);
     if (!use) continue;
-    const ToolParameter& parameter = tool.parameters[i];
-    arguments.push_back({&parameter, DrawValue(rng, parameter.domain, parameter.options)});
+    arguments.push_back(DrawArgument(rng, tool.parameters[i]));
   }
   return arguments;
 }
@@ -222,7 +228,11 @@ MadeTool DrawSimilarTool(Rng& rng, const MadeTool& tool) {
 }
 
 ToolUse DrawUse(Rng& rng, const MadeTool& tool) {
-  const std::vector<Argument> arguments = DrawArguments(rng, tool);
+  std::vector<Argument> arguments = DrawArguments(rng, tool);
+  const double style = rng.UniformDouble();
+  const bool is_explicit = style < 0.1, is_list = !is_explicit && style < 0.2;
+  if (Chance(rng, 0.5)) Shuffle(rng, arguments);
+  if (!is_explicit && !is_list) SortAsTold(arguments);
   ToolUse use;
   use.purpose = StrCat(tool.verb, " ", tool.noun);
   use.call.name = tool.definition.name;
@@ -230,14 +240,9 @@ ToolUse DrawUse(Rng& rng, const MadeTool& tool) {
   for (const Argument& argument : arguments) {
     use.call.arguments.Set(argument.parameter->name, argument.value.value);
   }
-  const double style = rng.UniformDouble();
-  if (style < 0.1) {
-    use.request = ExplicitRequest(rng, use.call);
-  } else if (style < 0.2) {
-    use.request = ListRequest(rng, use, arguments);
-  } else {
-    use.request = SentenceRequest(rng, tool, use, arguments);
-  }
+  use.request = is_explicit ? ExplicitRequest(rng, use.call)
+                : is_list   ? ListRequest(rng, use, arguments)
+                            : SentenceRequest(rng, tool, use, arguments);
   return use;
 }
 

@@ -43,7 +43,8 @@ struct MadeTool {
   std::vector<bool> required;             // by parameter
 };
 
-// What a user may ask of a tool: the call that answers it, and the words.
+// What a user may ask of a tool: the call that answers it, and the words. The arguments stand in
+// the order in which the words give them, so that a call is written while reading the request once.
 struct ToolUse {
   ToolCall call;
   std::string request;  // one or more sentences, each with its end mark

@@ -1,7 +1,9 @@
 #include "eval/tool_exercises.h"
 
 #include <algorithm>
+#include <functional>
 #include <optional>
+#include <span>
 #include <utility>
 
 #include "base/strings.h"
@@ -46,10 +48,17 @@ bool AreDistinct(const OfferedTool& a, const OfferedTool& b) {
   return a.made->verb != b.made->verb && !a.made->answers_what_is && !b.made->answers_what_is;
 }
 
+using Definitions = std::span<const std::string_view>;
+
+Definitions PublishedTools(const DrawContext& context) {
+  if (context.split == Split::kHeldOut) return context.published_tools;
+  return context.material == nullptr ? Definitions() : context.material->tools();
+}
+
 std::optional<OfferedTool> DrawRealTool(DrawContext& context) {
   constexpr int kTries = 20;
   for (int i = 0; i < kTries; ++i) {
-    std::optional<ToolDefinition> tool = ReadRealTool(Pick(context.rng, context.material->tools()));
+    std::optional<ToolDefinition> tool = ReadRealTool(Pick(context.rng, PublishedTools(context)));
     if (tool && DrawRealUse(context.rng, *tool)) return OfferedTool{*std::move(tool), {}};
   }
   return std::nullopt;
@@ -66,11 +75,15 @@ OfferedTool DrawOfferedTool(DrawContext& context, bool real, const OfferedTool* 
   return {std::move(definition), std::move(made)};
 }
 
-std::vector<OfferedTool> DrawOffer(DrawContext& context) {
+size_t DrawOfferSize(Rng& rng) {
   constexpr size_t kCounts[] = {1, 1, 1, 2, 2, 2, 3, 3, 4};
-  const size_t count = Pick(context.rng, kCounts);
-  const bool real =
-      context.material != nullptr && !context.material->tools().empty() && Chance(context.rng, 0.3);
+  return Pick(rng, kCounts);
+}
+
+std::vector<OfferedTool> DrawOffer(DrawContext& context) {
+  const size_t count = DrawOfferSize(context.rng);
+  const bool real = context.split == Split::kTraining && !PublishedTools(context).empty() &&
+                    Chance(context.rng, 0.35);
   std::vector<OfferedTool> offer;
   while (offer.size() < count) {
     const bool next_real = real && (offer.empty() || Chance(context.rng, 0.8));
@@ -81,6 +94,27 @@ std::vector<OfferedTool> DrawOffer(DrawContext& context) {
     if (distinct) offer.push_back(std::move(tool));
   }
   Shuffle(context.rng, offer);
+  return offer;
+}
+
+// Published ones only, fewer if there are not enough that differ. Errors: kFailedPrecondition if
+// there is none.
+StatusOr<std::vector<OfferedTool>> DrawRealOffer(DrawContext& context) {
+  constexpr int kTries = 20;
+  const size_t count = DrawOfferSize(context.rng);
+  std::vector<OfferedTool> offer;
+  for (int i = 0; i < kTries && offer.size() < count && !PublishedTools(context).empty(); ++i) {
+    std::optional<OfferedTool> tool = DrawRealTool(context);
+    const bool distinct = tool && std::all_of(offer.begin(), offer.end(), [&](const auto& other) {
+                            return AreDistinct(*tool, other);
+                          });
+    if (distinct) offer.push_back(*std::move(tool));
+  }
+  if (offer.empty()) {
+    return FailedPrecondition(
+        "no published tool definitions to draw from; eval tasks "
+        "--published-tools FILE reads those of tools/nano/corpus.py");
+  }
   return offer;
 }
 
@@ -133,18 +167,20 @@ Asked AskTwo(Rng& rng, const std::vector<OfferedTool>& offer) {
 }
 
 // A question that needs no tool.
-Asked AskFact(Rng& rng) {
-  SmallFact fact = DrawSmallFact(rng);
+Asked AskFact(DrawContext& context, const std::vector<OfferedTool>& offer) {
+  SmallFact fact = DrawPlainFact(context, 0);
   Asked asked;
-  asked.key = StrCat("none ", fact.question);
+  asked.key = StrCat("none ", fact.key);
+  for (const OfferedTool& tool : offer) asked.key += StrCat(" ", tool.definition.name);
   asked.request = std::move(fact.question);
   asked.reasoning = "I know this without a tool.";
   asked.plain_answer = std::move(fact.sentence);
   return asked;
 }
 
-Asked AskForNone(Rng& rng, const std::vector<OfferedTool>& offer) {
-  if (Chance(rng, 0.3)) return AskFact(rng);
+Asked AskForNone(DrawContext& context, const std::vector<OfferedTool>& offer) {
+  Rng& rng = context.rng;
+  if (Chance(rng, 0.3)) return AskFact(context, offer);
   OfferedTool missing;
   const auto is_close = [&](const OfferedTool& other) {
     return other.made && (other.made->noun == missing.made->noun || !AreDistinct(missing, other));
@@ -166,7 +202,13 @@ Asked Ask(DrawContext& context, const std::vector<OfferedTool>& offer) {
   return DrawInSplit(context, kTask, [&] {
     const double kind = context.rng.UniformDouble();
     if (kind < 0.65) return AskOne(context.rng, offer);
-    return kind < 0.85 ? AskTwo(context.rng, offer) : AskForNone(context.rng, offer);
+    return kind < 0.85 ? AskTwo(context.rng, offer) : AskForNone(context, offer);
+  });
+}
+
+Asked AskForCalls(DrawContext& context, const std::vector<OfferedTool>& offer) {
+  return DrawInSplit(context, kTask, [&] {
+    return Chance(context.rng, 0.75) ? AskOne(context.rng, offer) : AskTwo(context.rng, offer);
   });
 }
 
@@ -234,10 +276,11 @@ int32_t NumTokensMax(const Conversation& conversation) {
   return static_cast<int32_t>(num_tokens + num_bytes / kBytesPerToken);
 }
 
-Exercise DrawConversation(DrawContext& context) {
+using AskOf = Asked (*)(DrawContext&, const std::vector<OfferedTool>&);
+
+Exercise DrawConversation(DrawContext& context, const std::vector<OfferedTool>& offer, AskOf ask) {
   Exercise exercise;
   exercise.task = kTask;
-  const std::vector<OfferedTool> offer = DrawOffer(context);
   for (const OfferedTool& tool : offer) exercise.conversation.tools.push_back(tool.definition);
   MaybeAddNeutralSystem(context.rng, exercise.conversation);
   const bool training = context.split == Split::kTraining;
@@ -247,7 +290,7 @@ Exercise DrawConversation(DrawContext& context) {
     const bool is_last = i + 1 == num_turns;
     const bool with_results = !is_last || (training && Chance(context.rng, 0.4));
     for (std::string& key :
-         AddTurn(context, Ask(context, offer), with_results, exercise.conversation)) {
+         AddTurn(context, ask(context, offer), with_results, exercise.conversation)) {
       keys.push_back(std::move(key));
     }
   }
@@ -260,17 +303,32 @@ Exercise DrawConversation(DrawContext& context) {
   return exercise;
 }
 
-}  // namespace
-
-StatusOr<Exercise> DrawTools(DrawContext& context) {
+// draw() until a conversation fits.
+StatusOr<Exercise> DrawFitting(const DrawContext& context,
+                               const std::function<StatusOr<Exercise>()>& draw) {
   constexpr int kTries = 100;
   int32_t num_tokens = 0;
   for (int i = 0; i < kTries; ++i) {
-    Exercise exercise = DrawConversation(context);
+    DI_ASSIGN_OR_RETURN(Exercise exercise, draw());
     num_tokens = NumTokensMax(exercise.conversation);
     if (num_tokens <= context.max_tokens) return exercise;
   }
   return TooShort(context, kTask, num_tokens);
+}
+
+}  // namespace
+
+StatusOr<Exercise> DrawTools(DrawContext& context) {
+  return DrawFitting(context, [&]() -> StatusOr<Exercise> {
+    return DrawConversation(context, DrawOffer(context), Ask);
+  });
+}
+
+StatusOr<Exercise> DrawRealTools(DrawContext& context) {
+  return DrawFitting(context, [&]() -> StatusOr<Exercise> {
+    DI_ASSIGN_OR_RETURN(const std::vector<OfferedTool> offer, DrawRealOffer(context));
+    return DrawConversation(context, offer, AskForCalls);
+  });
 }
 
 }  // namespace deepinfer

@@ -10,4 +10,8 @@ namespace deepinfer {
 // requests, and definitions of the material. Key: names and arguments of the calls.
 StatusOr<Exercise> DrawTools(DrawContext& context);
 
+// The same with nothing but published definitions, and a call always: the material's in training,
+// DrawContext::published_tools when held out. Errors: kFailedPrecondition without them.
+StatusOr<Exercise> DrawRealTools(DrawContext& context);
+
 }  // namespace deepinfer

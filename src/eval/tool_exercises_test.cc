@@ -67,6 +67,48 @@ TEST(ToolExercises, ArgumentsStandInTheRequest) {
   }
 }
 
+// Values of strings and numbers, one behind the other.
+bool IsInOrderOf(const JsonValue& arguments, const std::string& request) {
+  size_t at = 0;
+  for (const JsonMember& argument : arguments.members) {
+    if (argument.value.text.empty()) continue;  // a list, true or false
+    at = request.find(argument.value.text, at);
+    if (at == std::string::npos) return false;
+    at += argument.value.text.size();
+  }
+  return true;
+}
+
+TEST(ToolExercises, ACallIsWrittenWhileReadingItsRequest) {
+  const auto material = ToolMaterial();
+  int num_long = 0;
+  for (const Exercise& exercise : Drawn(DrawTools, Split::kTraining, 28, 2000, material.get())) {
+    if (exercise.answer().tool_calls.size() != 1) continue;
+    const JsonValue& arguments = exercise.answer().tool_calls[0].arguments;
+    EXPECT_TRUE(IsInOrderOf(arguments, AskOf(exercise))) << AskOf(exercise) << DumpJson(arguments);
+    num_long += arguments.members.size() >= 3 ? 1 : 0;
+  }
+  EXPECT_GT(num_long, 100);
+}
+
+TEST(ToolExercises, PublishedToolsOfTheEvaluationAreThoseItIsGiven) {
+  const std::vector<std::string_view> published = {
+      R"({"name": "OpenGate", "description": "Opens a gate.", "parameters": {"type": "object", )"
+      R"("properties": {"GateName": {"type": "string"}}, "required": ["GateName"]}})"};
+  static const auto* const kTokenizer = Tokenizer::Parse(SmallTokenizerJson(), "small")->release();
+  SeededRng rng(29);
+  DrawContext context{rng, Split::kHeldOut, 2048, *kTokenizer};
+  EXPECT_EQ(DrawRealTools(context).status().code(), StatusCode::kFailedPrecondition);
+  context.published_tools = published;
+  for (int i = 0; i < 200; ++i) {
+    const StatusOr<Exercise> exercise = DrawRealTools(context);
+    ASSERT_TRUE(exercise.ok());
+    ASSERT_EQ(exercise->conversation.tools.size(), 1u);
+    ASSERT_FALSE(exercise->answer().tool_calls.empty());
+    EXPECT_EQ(exercise->answer().tool_calls[0].name, "OpenGate");
+  }
+}
+
 TEST(ToolExercises, OfferedNamesDiffer) {
   for (const Exercise& exercise : Drawn(DrawTools, Split::kTraining, 23, 1000)) {
     std::set<std::string> names;

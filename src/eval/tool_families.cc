@@ -60,7 +60,8 @@ ToolFamily Facts() {
       "the weather|the forecast|the time|the population|the traffic|the temperature|the news|"
       "the sunrise|the rain|the wind|the air quality",
       {{"city|location|town", "City name", " in {}| for {}| of {}", Domain::kCity},
-       {"country|nation", "Country name", " in {}| for {}", Domain::kCountry},
+       {"country|nation", "Country name", " in the country {}| for the country {}",
+        Domain::kCountry},
        {"date|day|on_date", "Day, YYYY-MM-DD", " on {}| for {}", Domain::kDate},
        {"days|num_days", "Number of days", " for the next {} days| over {} days", Domain::kSmall},
        {"unit|units", "Unit of the result", " in {}| measured in {}", Domain::kOption,

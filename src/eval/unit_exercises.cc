@@ -4,6 +4,7 @@
 
 #include "base/strings.h"
 #include "eval/dialogue.h"
+#include "eval/operation.h"
 #include "eval/turns.h"
 
 namespace deepinfer {
@@ -49,16 +50,13 @@ constexpr std::string_view kWordings =
     "How many {to} are {value}?|Convert {value} to {to}.|What is {value} in {to}?|{value} in {to}?|"
     "Write {value} in {to}.|Please convert {value} into {to}.|Change {value} to {to}.";
 
-Question Ask(Rng& rng, const std::string& value, std::string_view to, std::string answer,
-             std::string reasoning) {
-  Question question;
-  question.ask =
-      Filled(PickAlternative(rng, kWordings), {{"value", value}, {"to", std::string(to)}});
-  question.key = StrCat(value, " in ", to);
-  question.answer = std::move(answer);
-  question.reasoning = std::move(reasoning);
-  return question;
-}
+// A conversion, and what of it counts for the split: the numbers and the way, whatever the units'
+// names, and the operations in its steps.
+struct Conversion {
+  std::string key;
+  std::string value, to, answer, reasoning;
+  std::vector<Operation> operations = {};
+};
 
 // value / factor for a power of ten: "3.45", "0.05", "12".
 std::string Divided(int64_t value, int64_t factor) {
@@ -77,62 +75,77 @@ std::string Large(const UnitPair& pair, int64_t count) {
   return StrCat(count, " ", count == 1 ? pair.one : pair.large);
 }
 
-Question TensDown(Rng& rng, const UnitPair& pair) {
+Conversion TensDown(Rng& rng, const UnitPair& pair) {
   // Sometimes with decimals, no more than the factor has zeros.
   const int64_t small = Chance(rng, 0.5) ? Between(rng, 1, pair.large_max) * pair.factor
                                          : Between(rng, 1, 99) * (pair.factor / 10);
   const std::string large = Divided(small, pair.factor);
-  return Ask(rng, StrCat(large, " ", pair.large), pair.small, StrCat(small, " ", pair.small),
-             StrCat(OneLargeIs(pair), large, " x ", pair.factor, " = ", small, "."));
+  return {.key = StrCat(large, " x ", pair.factor),
+          .value = StrCat(large, " ", pair.large),
+          .to = std::string(pair.small),
+          .answer = StrCat(small, " ", pair.small),
+          .reasoning = StrCat(OneLargeIs(pair), large, " x ", pair.factor, " = ", small, ".")};
 }
 
-Question TensUp(Rng& rng, const UnitPair& pair) {
+Conversion TensUp(Rng& rng, const UnitPair& pair) {
   const int64_t small =
       Chance(rng, 0.5) ? Between(rng, 1, pair.large_max) * pair.factor : Between(rng, 1, 9999);
   const std::string large = Divided(small, pair.factor);
-  return Ask(rng, StrCat(small, " ", pair.small), pair.large, StrCat(large, " ", pair.large),
-             StrCat(OneLargeIs(pair), small, " / ", pair.factor, " = ", large, "."));
+  return {.key = StrCat(small, " / ", pair.factor),
+          .value = StrCat(small, " ", pair.small),
+          .to = std::string(pair.large),
+          .answer = StrCat(large, " ", pair.large),
+          .reasoning = StrCat(OneLargeIs(pair), small, " / ", pair.factor, " = ", large, ".")};
 }
 
-// "23 x 60: 20 x 60 = 1200, 3 x 60 = 180, 1200 + 180 = 1380." or "7 x 60 = 420."
-std::string ProductSteps(int64_t a, int64_t b) {
-  const int64_t tens = a / 10 * 10, ones = a % 10;
-  if (tens == 0 || ones == 0) return StrCat(a, " x ", b, " = ", a * b, ".");
-  return StrCat(a, " x ", b, ": ", tens, " x ", b, " = ", tens * b, ", ", ones, " x ", b, " = ",
-                ones * b, ", ", tens * b, " + ", ones * b, " = ", a * b, ".");
-}
-
-Question OthersDown(Rng& rng, const UnitPair& pair) {
+Conversion OthersDown(Rng& rng, const UnitPair& pair) {
   const int64_t large = Between(rng, 1, pair.large_max);
-  return Ask(rng, Large(pair, large), pair.small, StrCat(large * pair.factor, " ", pair.small),
-             StrCat(OneLargeIs(pair), ProductSteps(large, pair.factor)));
+  const Operation product{large, pair.factor, 'x'};
+  WorkedProduct worked = WorkOutProduct(large, pair.factor);
+  worked.sums.push_back(product);
+  return {.key = StrCat(large, " x ", pair.factor),
+          .value = Large(pair, large),
+          .to = std::string(pair.small),
+          .answer = StrCat(product.result(), " ", pair.small),
+          .reasoning = OneLargeIs(pair) + worked.steps,
+          .operations = std::move(worked.sums)};
 }
 
 // "2 hours and 15 minutes" to minutes.
-Question MixedDown(Rng& rng, const UnitPair& pair) {
-  const int64_t large = Between(rng, 1, pair.large_max);
-  const int64_t rest = Between(rng, 2, pair.factor - 1);
-  const int64_t product = large * pair.factor;
-  return Ask(rng, StrCat(Large(pair, large), " and ", rest, " ", pair.small), pair.small,
-             StrCat(product + rest, " ", pair.small),
-             StrCat(OneLargeIs(pair), ProductSteps(large, pair.factor), " ", product, " + ", rest,
-                    " = ", product + rest, "."));
+Conversion MixedDown(Rng& rng, const UnitPair& pair) {
+  Conversion conversion = OthersDown(rng, pair);
+  const int64_t product = conversion.operations.back().result();
+  const Operation sum{product, Between(rng, 2, pair.factor - 1), '+'};
+  conversion.key += StrCat(" + ", sum.right);
+  conversion.value += StrCat(" and ", sum.right, " ", pair.small);
+  conversion.answer = StrCat(sum.result(), " ", pair.small);
+  conversion.reasoning += StrCat(" ", sum.left, " + ", sum.right, " = ", sum.result(), ".");
+  conversion.operations.push_back(sum);
+  return conversion;
 }
 
-// 135 minutes to "2 hours and 15 minutes".
-Question MixedUp(Rng& rng, const UnitPair& pair) {
+// 1395 minutes to "23 hours and 15 minutes": 20 hours are taken off, then 3.
+Conversion MixedUp(Rng& rng, const UnitPair& pair) {
   const int64_t large = Between(rng, 1, pair.large_max);
-  const int64_t rest = Between(rng, 2, pair.factor - 1);
-  const int64_t product = large * pair.factor;
-  const std::string to = StrCat(pair.large, " and ", pair.small);
-  return Ask(rng, StrCat(product + rest, " ", pair.small), to,
-             StrCat(Large(pair, large), " and ", rest, " ", pair.small),
-             StrCat(OneLargeIs(pair), product + rest, " / ", pair.factor, " is ", large,
-                    " and a rest. ", large, " x ", pair.factor, " = ", product, ". ",
-                    product + rest, " - ", product, " = ", rest, "."));
+  const int64_t rest = Between(rng, 2, pair.factor - 1), total = large * pair.factor + rest;
+  Conversion conversion = {.key = StrCat(total, " / ", pair.factor),
+                           .value = StrCat(total, " ", pair.small),
+                           .to = StrCat(pair.large, " and ", pair.small),
+                           .answer = StrCat(Large(pair, large), " and ", rest, " ", pair.small),
+                           .reasoning = OneLargeIs(pair)};
+  int64_t left = total;
+  for (const int64_t part : DecimalParts(large)) {
+    const Operation taken{left, part * pair.factor, '-'};
+    left = taken.result();
+    conversion.reasoning += StrCat(part, " x ", pair.factor, " = ", taken.right, ". ", taken.left,
+                                   " - ", taken.right, " = ", left, ". ");
+    conversion.operations.push_back(taken);
+  }
+  conversion.reasoning += StrCat("So ", large, " and ", rest, ".");
+  return conversion;
 }
 
-Question DrawQuestion(Rng& rng) {
+Conversion DrawConversion(Rng& rng) {
   const UnitPair& ten = Pick(rng, kTens);
   const UnitPair& other = Pick(rng, kOthers);
   switch (rng.Uniform(6)) {
@@ -150,12 +163,30 @@ Question DrawQuestion(Rng& rng) {
   }
 }
 
+Question Ask(Rng& rng, Conversion conversion) {
+  Question question;
+  question.ask =
+      Filled(PickAlternative(rng, kWordings), {{"value", conversion.value}, {"to", conversion.to}});
+  question.answer = std::move(conversion.answer);
+  question.reasoning = std::move(conversion.reasoning);
+  question.key = std::move(conversion.key);
+  return question;
+}
+
+Question DrawQuestion(DrawContext& context) {
+  for (;;) {
+    Conversion conversion =
+        DrawInSplit(context, kTask, [&context] { return DrawConversion(context.rng); });
+    if (MayBeShown(conversion.operations, context.split)) {
+      return Ask(context.rng, std::move(conversion));
+    }
+  }
+}
+
 }  // namespace
 
 StatusOr<Exercise> DrawUnits(DrawContext& context) {
-  return DrawTurns(context, kTask, 2, [&context] {
-    return DrawInSplit(context, kTask, [&context] { return DrawQuestion(context.rng); });
-  });
+  return DrawTurns(context, kTask, 2, [&context] { return DrawQuestion(context); });
 }
 
 }  // namespace deepinfer

@@ -5,7 +5,8 @@
 
 namespace deepinfer {
 
-// The reasoning holds the steps, the answer is the number with its unit. Key: value and both units.
+// The reasoning holds the steps, the answer is the number with its unit. Key: the numbers and the
+// way, whatever the units are called; no held-out Operation stands in the steps.
 StatusOr<Exercise> DrawUnits(DrawContext& context);
 
 }  // namespace deepinfer

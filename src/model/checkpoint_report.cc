@@ -128,6 +128,14 @@ ordered_json ScanAsJson(const CheckpointReport& report) {
           {"engram_direct", report.scan.engram_direct()}};
 }
 
+ordered_json EngineAsJson(const EngineMemory& engine) {
+  ordered_json out = {{"about", engine.about}};
+  for (const EngineMemory::Part& part : engine.parts) out[part.name + "_bytes"] = part.num_bytes;
+  out["index_scratch_bytes"] = engine.index_scratch_bytes;  // of thread_scratch_bytes
+  out["total_bytes"] = engine.total_bytes();
+  return out;
+}
+
 ordered_json PlanAsJson(const MemoryPlan& plan) {
   ordered_json rows = ordered_json::array();
   for (const PlanRow& row : plan.rows) {
@@ -140,10 +148,15 @@ ordered_json PlanAsJson(const MemoryPlan& plan) {
                     {"fits", row.fits},
                     {"kv_tokens", row.kv_tokens}});
   }
-  return {{"ram_bytes", plan.machine.ram_bytes},   {"num_gpus", plan.machine.num_gpus},
-          {"gpu_bytes", plan.machine.gpu_bytes},   {"resident_bytes", plan.resident_bytes},
-          {"expert_bytes", plan.expert_bytes},     {"engram_bytes", plan.engram_bytes},
-          {"sequence_bytes", plan.sequence_bytes}, {"placements", rows}};
+  return {{"ram_bytes", plan.machine.ram_bytes},
+          {"num_gpus", plan.machine.num_gpus},
+          {"gpu_bytes", plan.machine.gpu_bytes},
+          {"resident_bytes", plan.resident_bytes},
+          {"expert_bytes", plan.expert_bytes},
+          {"engram_bytes", plan.engram_bytes},
+          {"sequence_bytes", plan.sequence_bytes},
+          {"engine", EngineAsJson(plan.engine)},
+          {"placements", rows}};
 }
 
 }  // namespace
@@ -157,7 +170,6 @@ StatusOr<CheckpointReport> ExamineCheckpoint(Disk& disk, const std::string& path
   const std::vector<TensorSpec> expected = ExpectedTensors(report.config);
   report.expected = CountTensors(expected);
   if (!report.config_only) ExamineWeights(disk, expected, options, &report);
-  if (options.machine) report.plan = PlanMemory(report.config, report.expected, *options.machine);
   return report;
 }
 

@@ -22,8 +22,8 @@ struct CheckpointReport {
   int32_t num_files = 0;
   std::vector<TensorProblem> problems;
   ScanReport scan;
-  std::string scan_error;  // why weights are refused; empty: not
-  std::optional<MemoryPlan> plan;
+  std::string scan_error;          // why weights are refused; empty: not
+  std::optional<MemoryPlan> plan;  // whoever wants it sets it
 
   bool ok() const { return problems.empty() && scan_error.empty(); }
 };
@@ -33,7 +33,6 @@ struct ExamineOptions {
   bool scan_weights = true;
   ThreadPool* pool = nullptr;
   ProgressFn progress;
-  std::optional<MachineMemory> machine;  // asks for a memory plan
 };
 
 // `path` is a checkpoint directory or a config.json. Faults of the tensors end up in the report.

@@ -73,9 +73,13 @@ TEST(CheckpointReport, DirectoryWithoutWeightsSaysSo) {
 TEST(CheckpointReport, BareConfigurationGivesCountsAndAPlan) {
   const std::string path =
       StrCat(DI_SOURCE_DIR, "/src/model/testdata/deepseek_v41_flash_config.json");
-  const auto report = ExamineCheckpoint(
-      RealDisk(), path, {.machine = ParseMachine("ram=512GiB,gpus=8x139GiB").value()});
+  auto report = ExamineCheckpoint(RealDisk(), path, {});
   ASSERT_TRUE(report.ok()) << report.status();
+  using Place = EngineMemory::Place;
+  report->plan =
+      PlanMemory(report->config, report->expected, ParseMachine("ram=512GiB,gpus=8x139GiB").value(),
+                 {.parts = {{"kv_pages", "KV pages", 100, Place::kDevice, ""},
+                            {"saves", "saved", 23, Place::kHost, ""}}});
   EXPECT_TRUE(report->ok());
   const std::string text = ReportAsText(*report);
   EXPECT_HAS(text, "96085 tensors  510286023000 bytes");
@@ -83,6 +87,8 @@ TEST(CheckpointReport, BareConfigurationGivesCountsAndAPlan) {
   EXPECT_EQ(text.find("differences"), std::string::npos);
   const nlohmann::json json = nlohmann::json::parse(ReportAsJson(*report));
   EXPECT_EQ(json["plan"]["placements"].size(), 36u);
+  EXPECT_EQ(json["plan"]["engine"]["saves_bytes"], 23);
+  EXPECT_EQ(json["plan"]["engine"]["total_bytes"], 123);
   EXPECT_FALSE(json.contains("differences"));
 }
 

@@ -18,9 +18,25 @@ constexpr uintptr_t kPageBytes = 4096;  // the least there are
 
 int64_t ScaleBytes(const EngramTable& table) { return table.dim / 32; }
 
+int64_t TableBytes(const EngramTable& table) {
+  return table.rows * (table.dim + ScaleBytes(table));
+}
+
+// Pages on which a row lies, wherever it begins.
+int64_t MostPagesOfARow(const EngramTable& table) {
+  constexpr auto kPage = static_cast<int64_t>(kPageBytes);
+  return (table.dim + kPage - 2) / kPage + 1;
+}
+
+template <typename T>
+int64_t CapacityBytes(const std::vector<T>& list) {
+  return static_cast<int64_t>(list.capacity() * sizeof(T));
+}
+
 // Tables that are memory as a whole: announced ids are ids of the table.
 class WholeTables : public EngramSource {
  public:
+  void Reserve(int64_t) override { ids_.reserve(tables_.size()); }
   StatusOr<EngramRows> Rows(int32_t table) override {
     const auto at = static_cast<size_t>(table);
     return EngramRows{tables_[at], ids_[at].data()};
@@ -44,7 +60,7 @@ class RamTables : public WholeTables {
     for (const StoredEngramTable& table : stored) {
       const EngramTable& view = table.view;
       const int64_t data = view.rows * view.dim, scale = view.rows * ScaleBytes(view);
-      DI_ASSIGN_OR_RETURN(LargeBlock block, LargeBlock::Allocate(data + scale, kRamName));
+      DI_ASSIGN_OR_RETURN(LargeBlock block, LargeBlock::Allocate(TableBytes(view), kRamName));
       tables_.push_back({view.rows, view.dim, block.data(), block.data() + data});
       AddReads(table.data, {block.data(), static_cast<size_t>(data)}, reads);
       AddReads(table.scale, {block.data() + data, static_cast<size_t>(scale)}, reads);
@@ -79,7 +95,9 @@ class RamTables : public WholeTables {
       const size_t last = std::min(reads.size(), first + kPiecesPerRound);
       const auto begin = reads.begin() + static_cast<std::ptrdiff_t>(first);
       const auto end = reads.begin() + static_cast<std::ptrdiff_t>(last);
-      DI_RETURN_IF_ERROR(Annotate(queue.Start({begin, end}).Wait(), kRamName));
+      ReadBatch batch({begin, end});
+      queue.Start(batch);
+      DI_RETURN_IF_ERROR(Annotate(batch.Wait(), kRamName));
       for (size_t i = first; i < last; ++i) done += std::ssize(reads[i].out);
       if (progress) progress(done, memory_bytes());
     }
@@ -95,6 +113,18 @@ class MappedTables : public WholeTables {
     for (const StoredEngramTable& table : stored) tables_.push_back(table.view);
   }
 
+  void Reserve(int64_t max_rows) override {
+    WholeTables::Reserve(max_rows);
+    pages_.reserve(static_cast<size_t>(MostPages(tables_, max_rows)));
+  }
+  static int64_t MostPages(std::span<const EngramTable> tables, int64_t max_rows) {
+    int64_t pages = 0;
+    for (const EngramTable& table : tables) {
+      pages = std::max(pages, max_rows * MostPagesOfARow(table));
+    }
+    return pages;
+  }
+
   void Announce(std::span<const std::span<const int32_t>> rows_of_tables) override {
     Remember(rows_of_tables);
     size_t left = kMaxRangesAdvised;
@@ -103,7 +133,7 @@ class MappedTables : public WholeTables {
       left = Advise(tables_[i].scale, ScaleBytes(tables_[i]), ids_[i], left);
     }
   }
-  int64_t memory_bytes() const override { return 0; }
+  int64_t memory_bytes() const override { return CapacityBytes(pages_); }
 
  private:
   // Asks for the pages of the rows, each page once, neighbours together. Returns what is left.
@@ -136,13 +166,32 @@ class MappedTables : public WholeTables {
 // Reads go through the system's page cache: n-grams repeat, and it gives their memory back.
 class DiskTables : public EngramSource {
  public:
-  explicit DiskTables(std::vector<StoredEngramTable> stored) : stored_(std::move(stored)) {
-    stages_.resize(stored_.size());
+  explicit DiskTables(std::vector<StoredEngramTable> stored)
+      : stored_(std::move(stored)), stages_(stored_.size()) {}
+
+  void Reserve(int64_t max_rows) override {
+    for (size_t i = 0; i < stages_.size(); ++i) {
+      const EngramTable& view = stored_[i].view;
+      const auto rows = static_cast<size_t>(std::min(max_rows, view.rows));
+      Stage& stage = stages_[i];
+      stage.reads.Wait().IgnoreError();
+      stage.rows.reserve(static_cast<size_t>(max_rows));
+      stage.ids.reserve(static_cast<size_t>(max_rows));
+      stage.data.reserve(rows * static_cast<size_t>(view.dim));
+      stage.scale.reserve(rows * static_cast<size_t>(ScaleBytes(view)));
+      stage.reads.reads().reserve(2 * rows);
+    }
+  }
+  // Of one table, after Reserve.
+  static int64_t StageBytes(const EngramTable& table, int64_t max_rows) {
+    constexpr auto kId = static_cast<int64_t>(sizeof(int32_t));
+    constexpr auto kRead = static_cast<int64_t>(sizeof(FileRead));
+    return 2 * max_rows * kId +
+           std::min(max_rows, table.rows) * (table.dim + ScaleBytes(table) + 2 * kRead);
   }
 
   void Announce(std::span<const std::span<const int32_t>> rows_of_tables) override {
     CHECK_EQ(rows_of_tables.size(), stored_.size());
-    for (Stage& stage : stages_) stage.reads.Wait().IgnoreError();
     for (size_t i = 0; i < stages_.size(); ++i) Start(stored_[i], rows_of_tables[i], stages_[i]);
   }
 
@@ -160,9 +209,12 @@ class DiskTables : public EngramSource {
   }
 
   int64_t memory_bytes() const override {
-    size_t bytes = 0;
-    for (const Stage& stage : stages_) bytes += stage.data.capacity() + stage.scale.capacity();
-    return static_cast<int64_t>(bytes);
+    int64_t bytes = 0;
+    for (const Stage& stage : stages_) {
+      bytes += CapacityBytes(stage.rows) + CapacityBytes(stage.ids) + CapacityBytes(stage.data) +
+               CapacityBytes(stage.scale) + CapacityBytes(stage.reads.reads());
+    }
+    return bytes;
   }
 
  private:
@@ -170,10 +222,11 @@ class DiskTables : public EngramSource {
     std::vector<int32_t> rows;  // of the stored table, ascending, each once
     std::vector<int32_t> ids;   // announced rows as places in `rows`
     std::vector<uint8_t> data, scale;
-    ReadQueue::Ticket reads;  // into data and scale
+    ReadBatch reads;  // into data and scale
   };
 
   void Start(const StoredEngramTable& table, std::span<const int32_t> ids, Stage& stage) {
+    stage.reads.Wait().IgnoreError();  // of a pass that ended early
     stage.rows.assign(ids.begin(), ids.end());
     std::sort(stage.rows.begin(), stage.rows.end());
     stage.rows.erase(std::unique(stage.rows.begin(), stage.rows.end()), stage.rows.end());
@@ -182,13 +235,14 @@ class DiskTables : public EngramSource {
       const auto at = std::lower_bound(stage.rows.begin(), stage.rows.end(), id);
       stage.ids.push_back(static_cast<int32_t>(at - stage.rows.begin()));
     }
-    std::vector<FileRead> reads;
+    std::vector<FileRead>& reads = stage.reads.reads();
+    reads.clear();
     AddReads(table.data, table.view.dim, stage.rows, stage.data, reads);
     AddReads(table.scale, ScaleBytes(table.view), stage.rows, stage.scale, reads);
     counts_.rows += std::ssize(ids);
     counts_.rows_read += std::ssize(stage.rows);
     counts_.bytes_read += std::ssize(stage.data) + std::ssize(stage.scale);
-    stage.reads = queue_.Start(std::move(reads));
+    queue_.Start(stage.reads);
   }
 
   static void AddReads(const FilePlace& place, int64_t row_bytes, const std::vector<int32_t>& rows,
@@ -204,10 +258,23 @@ class DiskTables : public EngramSource {
 
   const std::vector<StoredEngramTable> stored_;
   ReadQueue queue_{kNumReaders};
-  std::vector<Stage> stages_;  // tickets end before the queue
+  std::vector<Stage> stages_;  // their reads end before the queue
 };
 
 }  // namespace
+
+int64_t EngramMemoryBytes(WeightPlace place, std::span<const EngramTable> tables,
+                          int64_t max_rows) {
+  if (place == WeightPlace::kMmap) {
+    return MappedTables::MostPages(tables, max_rows) * static_cast<int64_t>(sizeof(uintptr_t));
+  }
+  int64_t bytes = 0;
+  for (const EngramTable& table : tables) {
+    bytes +=
+        place == WeightPlace::kRam ? TableBytes(table) : DiskTables::StageBytes(table, max_rows);
+  }
+  return bytes;
+}
 
 StatusOr<std::unique_ptr<EngramSource>> MakeEngramSource(WeightPlace place,
                                                          std::vector<StoredEngramTable> tables,

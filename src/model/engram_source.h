@@ -41,6 +41,9 @@ class EngramSource {
  public:
   virtual ~EngramSource() = default;
 
+  // Takes the memory for passes with so many rows of a table, duplicates included, so that
+  // Announce() allocates nothing.
+  virtual void Reserve(int64_t max_rows) = 0;
   // The rows that the pass will gather, per table. `rows` stay as they are until the next call.
   // Ends what the pass before left unread.
   virtual void Announce(std::span<const std::span<const int32_t>> rows_of_tables) = 0;
@@ -54,6 +57,9 @@ class EngramSource {
  protected:
   EngramCounts counts_;
 };
+
+// What memory_bytes() says of these tables after Reserve(max_rows); only shapes are looked at.
+int64_t EngramMemoryBytes(WeightPlace place, std::span<const EngramTable> tables, int64_t max_rows);
 
 // `tables` in the order of engram_layer_ids. What they view and their files outlive the source.
 // `progress`: bytes read for kRam. Errors: kRam: kResourceExhausted, and as ReadableFile::ReadAt.

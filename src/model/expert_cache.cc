@@ -26,22 +26,35 @@ ExpertTotals CountExperts(const ModelWeights& weights, const PackedLayout& layou
 
 class ExpertCache::Fetch : public ExpertFetch {
  public:
-  Fetch(ExpertCache& cache, int32_t block) : cache_(cache), block_(block) {}
-  ~Fetch() override {
-    FinishReads().IgnoreError();
-    for (const int32_t slot : slots_) cache_.slots_[static_cast<size_t>(slot)].pinned = false;
+  Fetch(ExpertCache& cache, int32_t max_experts) : cache_(cache) {
+    const auto size = static_cast<size_t>(std::min(max_experts, cache.capacity()));
+    for (std::vector<int32_t>* list : {&experts_, &slots_, &missing_}) list->reserve(size);
+    batch_.reads().reserve(size);
   }
+  ~Fetch() override { End(); }
 
-  // An expert that is in its slot already, or is to be read into it.
-  void Add(int32_t expert, int32_t slot, bool missing) {
-    bool& pinned = cache_.slots_[static_cast<size_t>(slot)].pinned;
-    CHECK(!pinned);  // an expert belongs to one fetch at a time
-    pinned = true;
-    experts_.push_back(expert);
-    slots_.push_back(slot);
-    if (missing) missing_.push_back(slot);
+  void Start(int32_t block, std::span<const int32_t> experts) override {
+    CHECK(experts_.empty());
+    block_ = block;
+    // Those that are here first, so that none of them makes room for another.
+    for (const int32_t expert : experts) {
+      if (const int32_t slot = cache_.SlotOf(block, expert); slot != kNone) Add(expert, slot);
+    }
+    for (const int32_t expert : experts) {
+      if (cache_.SlotOf(block, expert) != kNone) continue;
+      const int32_t slot = cache_.MakeRoom(block, expert);
+      Add(expert, slot);
+      missing_.push_back(slot);
+      batch_.reads().push_back(cache_.ReadInto(slot));
+      cache_.counts_.bytes_read += std::ssize(batch_.reads().back().out);
+    }
+    for (const int32_t expert : experts) {
+      cache_.SlotIn(cache_.SlotOf(block, expert)).last_use = ++cache_.uses_;
+    }
+    cache_.counts_.fetched += std::ssize(experts);
+    cache_.counts_.read += std::ssize(missing_);
+    cache_.queue_.Start(batch_);
   }
-  void Read(std::vector<FileRead> reads) { ticket_ = cache_.queue_.Start(std::move(reads)); }
 
   Status Wait(ExpertMatrices* matrices) override {
     if (const Status status = FinishReads(); !status.ok()) {
@@ -53,10 +66,25 @@ class ExpertCache::Fetch : public ExpertFetch {
     return OkStatus();
   }
 
+  void End() override {
+    FinishReads().IgnoreError();
+    for (const int32_t slot : slots_) cache_.SlotIn(slot).pinned = false;
+    for (std::vector<int32_t>* list : {&experts_, &slots_, &missing_}) list->clear();
+    batch_.reads().clear();
+  }
+
  private:
+  void Add(int32_t expert, int32_t slot) {
+    bool& pinned = cache_.SlotIn(slot).pinned;
+    CHECK(!pinned);  // an expert belongs to one fetch at a time
+    pinned = true;
+    experts_.push_back(expert);
+    slots_.push_back(slot);
+  }
+
   // After a failure nothing is known about the slots that were read into.
   Status FinishReads() {
-    const Status status = ticket_.Wait();
+    const Status status = batch_.Wait();
     if (!status.ok()) {
       for (const int32_t slot : missing_) cache_.Forget(slot);
       missing_.clear();
@@ -65,9 +93,10 @@ class ExpertCache::Fetch : public ExpertFetch {
   }
 
   ExpertCache& cache_;
-  const int32_t block_;
-  std::vector<int32_t> experts_, slots_, missing_;
-  ReadQueue::Ticket ticket_;
+  int32_t block_ = kNone;
+  std::vector<int32_t> experts_, slots_;
+  std::vector<int32_t> missing_;  // the slots that are read into
+  ReadBatch batch_;
 };
 
 StatusOr<std::unique_ptr<ExpertCache>> ExpertCache::Create(const ModelWeights& weights,
@@ -95,27 +124,8 @@ int32_t& ExpertCache::SlotOf(int32_t block, int32_t expert) {
   return slot_of_[static_cast<size_t>(block)][static_cast<size_t>(expert)];
 }
 
-std::unique_ptr<ExpertFetch> ExpertCache::Start(int32_t block, std::span<const int32_t> experts) {
-  auto fetch = std::make_unique<Fetch>(*this, block);
-  // Those that are here first, so that none of them makes room for another.
-  for (const int32_t expert : experts) {
-    if (const int32_t slot = SlotOf(block, expert); slot != kNone) fetch->Add(expert, slot, false);
-  }
-  std::vector<FileRead> reads;
-  for (const int32_t expert : experts) {
-    if (SlotOf(block, expert) != kNone) continue;
-    const int32_t slot = MakeRoom(block, expert);
-    fetch->Add(expert, slot, true);
-    reads.push_back(ReadInto(slot, block, expert));
-    counts_.bytes_read += std::ssize(reads.back().out);
-  }
-  for (const int32_t expert : experts) {
-    slots_[static_cast<size_t>(SlotOf(block, expert))].last_use = ++uses_;
-  }
-  counts_.fetched += std::ssize(experts);
-  counts_.read += std::ssize(reads);
-  fetch->Read(std::move(reads));
-  return fetch;
+std::unique_ptr<ExpertFetch> ExpertCache::NewFetch(int32_t max_experts) {
+  return std::make_unique<Fetch>(*this, max_experts);
 }
 
 int32_t ExpertCache::MakeRoom(int32_t block, int32_t expert) {
@@ -129,7 +139,7 @@ int32_t ExpertCache::MakeRoom(int32_t block, int32_t expert) {
   }
   CHECK(best != kNone);  // Start's requirement
   Forget(best);
-  Slot& slot = slots_[static_cast<size_t>(best)];
+  Slot& slot = SlotIn(best);
   slot.block = block;
   slot.expert = expert;
   SlotOf(block, expert) = best;
@@ -137,25 +147,25 @@ int32_t ExpertCache::MakeRoom(int32_t block, int32_t expert) {
 }
 
 void ExpertCache::Forget(int32_t slot) {
-  Slot& s = slots_[static_cast<size_t>(slot)];
+  Slot& s = SlotIn(slot);
   if (s.block != kNone) SlotOf(s.block, s.expert) = kNone;
   s.block = s.expert = kNone;
   s.last_use = 0;
 }
 
-FileRead ExpertCache::ReadInto(int32_t slot, int32_t block, int32_t expert) const {
-  const PackedRange range = image_.layout->Expert(block, expert);
-  const auto check = [this, range, expert](std::span<const uint8_t> bytes) {
-    return Annotate(Check(range, bytes), "expert ", expert);
-  };
+FileRead ExpertCache::ReadInto(int32_t slot) const {
+  const Slot& s = slots_[static_cast<size_t>(slot)];
+  const PackedRange range = image_.layout->Expert(s.block, s.expert);
   return {.file = image_.first_byte.file,
           .offset = image_.first_byte.offset + range.offset,
           .out = {SlotMemory(slot), static_cast<size_t>(range.bytes)},
           .direct = true,
-          .check = check};
+          .check = [this, &s](std::span<const uint8_t> bytes) { return Check(s, bytes); }};
 }
 
-Status ExpertCache::Check(const PackedRange& range, std::span<const uint8_t> bytes) const {
+// By a reader: what a slot is to hold does not change while it is read into.
+Status ExpertCache::Check(const Slot& slot, std::span<const uint8_t> bytes) const {
+  const PackedRange range = image_.layout->Expert(slot.block, slot.expert);
   auto at = std::lower_bound(
       image_.pieces.begin(), image_.pieces.end(), range.offset,
       [](const CheckedRange& piece, int64_t offset) { return piece.range.offset < offset; });
@@ -163,7 +173,8 @@ Status ExpertCache::Check(const PackedRange& range, std::span<const uint8_t> byt
     const auto first = static_cast<size_t>(at->range.offset - range.offset);
     if (Hash64(bytes.subspan(first, static_cast<size_t>(at->range.bytes))) == at->checksum)
       continue;
-    return DataLoss(image_.path, ": damaged at byte ", at->range.offset,
+    return DataLoss("expert ", slot.expert, ": ", image_.path, ": damaged at byte ",
+                    at->range.offset,
                     " of the packed image; delete the file, the next start makes it again");
   }
   return OkStatus();

@@ -37,7 +37,7 @@ class ExpertCache : public ExpertSource {
                                                        const PackedImage& image, int32_t num_slots);
 
   int32_t capacity() const override { return static_cast<int32_t>(slots_.size()); }
-  std::unique_ptr<ExpertFetch> Start(int32_t block, std::span<const int32_t> experts) override;
+  std::unique_ptr<ExpertFetch> NewFetch(int32_t max_experts) override;
   int64_t memory_bytes() const override { return memory_.num_bytes(); }
 
  private:
@@ -50,13 +50,16 @@ class ExpertCache : public ExpertSource {
   };
 
   ExpertCache(const ModelWeights& weights, const PackedImage& image);
+  Slot& SlotIn(int32_t slot) { return slots_[static_cast<size_t>(slot)]; }
+  // Where an expert is or is to be; kNone.
   int32_t& SlotOf(int32_t block, int32_t expert);
   uint8_t* SlotMemory(int32_t slot) const { return memory_.data() + slot * slot_bytes_; }
   // A slot for an expert that has none: a free one, or the least recently used.
   int32_t MakeRoom(int32_t block, int32_t expert);
   void Forget(int32_t slot);
-  FileRead ReadInto(int32_t slot, int32_t block, int32_t expert) const;
-  Status Check(const PackedRange& range, std::span<const uint8_t> bytes) const;
+  // Of the expert that the slot is to hold.
+  FileRead ReadInto(int32_t slot) const;
+  Status Check(const Slot& slot, std::span<const uint8_t> bytes) const;
   ExpertMatrices InSlot(int32_t block, int32_t expert, int32_t slot) const;
 
   const ModelWeights& weights_;

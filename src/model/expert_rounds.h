@@ -7,31 +7,42 @@
 
 #include "kernels/experts/experts.h"
 #include "model/expert_source.h"
+#include "model/scratch.h"
 
 namespace deepinfer {
 
-// Experts on whom a pass depends come in from construction on; what the caller does before Run()
-// hides the time of the first round, the products of a round that of the next.
-// The result does not depend on the number of rounds.
+// Experts on whom a pass depends come in from Begin() on; what the caller does before Run() hides
+// the time of the first round, the products of a round that of the next. The result does not depend
+// on the number of rounds. Serves one block after the other.
 class ExpertRounds {
  public:
-  // `params` as for Experts, without matrices. `source` and what `params` views outlive the object.
-  ExpertRounds(ExpertSource& source, int32_t block, const ExpertsParams& params);
+  // max_experts: of a block. `source` outlives the object.
+  ExpertRounds(ExpertSource& source, int32_t max_experts);
 
-  // Runs all of them. Errors: as ExpertFetch::Wait.
+  // Takes the memory for blocks with so many places (num_tokens * topk), in bytes MemoryFor().
+  void Reserve(int64_t max_places) { ids_.Reserve(max_places); }
+  static int64_t MemoryFor(int64_t max_places) { return Scratch<int32_t>::BytesOf(max_places); }
+
+  // `params` as for Experts, without matrices; what they view outlives Run().
+  void Begin(int32_t block, const ExpertsParams& params);
+  // Runs all of them. Errors: as ExpertFetch::Wait; what was begun is over then, too.
   Status Run(const Backend& backend);
 
  private:
+  Status RunAll(const Backend& backend);
   std::span<const int32_t> Round(size_t index) const;
+  ExpertFetch& FetchOf(size_t round) { return *fetches_[round % 2]; }
   void RunRound(const Backend& backend, std::span<const int32_t> experts);
 
   ExpertSource& source_;
-  const int32_t block_;
+  std::unique_ptr<ExpertFetch> fetches_[2];  // one round is in use while the next comes in
+  int32_t block_ = 0;
   ExpertsParams params_;
-  std::vector<int32_t> chosen_;  // distinct, ascending
-  size_t round_size_ = 0, num_rounds_ = 0;
+  std::vector<uint8_t> marks_;            // [E] of a block, then of a round
+  std::vector<int32_t> chosen_;           // distinct, ascending
   std::vector<ExpertMatrices> matrices_;  // [E]
-  std::unique_ptr<ExpertFetch> fetch_;    // of the next round to run
+  Scratch<int32_t> ids_;                  // [T, k] those of a round
+  size_t round_size_ = 0, num_rounds_ = 0;
 };
 
 }  // namespace deepinfer

@@ -15,13 +15,19 @@
 
 namespace deepinfer {
 
-// Some experts of a block on their way in, then in use. They stay in memory as long as the object.
+// Some experts of a block on their way in, then in use. One object serves one set after the other;
+// after the first largest one nothing is allocated.
 class ExpertFetch {
  public:
-  virtual ~ExpertFetch() = default;
+  virtual ~ExpertFetch() = default;  // ends
+  // Begins to bring in these experts, each named once; waits for none of them. They stay in memory
+  // until End(). Requires: ended; none of them in another fetch; at most capacity() with all of
+  // those.
+  virtual void Start(int32_t block, std::span<const int32_t> experts) = 0;
   // Returns when the experts can be used, with matrices[e] set for each expert e of the fetch.
   // Errors: as ReadableFile::ReadAt, naming the block; matrices are then not to be used.
   virtual Status Wait(ExpertMatrices* matrices) = 0;
+  virtual void End() = 0;  // in any state
 };
 
 // Since the start.
@@ -40,9 +46,8 @@ class ExpertSource {
 
   // The most experts that fetches may have together at a time; at least 2.
   virtual int32_t capacity() const = 0;
-  // Begins to bring in these experts of a block, each named once; waits for none of them.
-  // Requires: none of them in another fetch that exists; at most capacity() with all of those.
-  virtual std::unique_ptr<ExpertFetch> Start(int32_t block, std::span<const int32_t> experts) = 0;
+  // Takes the memory for fetches of this many experts now. The source outlives the fetch.
+  virtual std::unique_ptr<ExpertFetch> NewFetch(int32_t max_experts) = 0;
 
   virtual int64_t memory_bytes() const = 0;  // taken for experts
   const ExpertCounts& counts() const { return counts_; }

@@ -4,7 +4,6 @@
 #include "kernels/quantise/quantise.h"
 #include "kernels/router/router.h"
 #include "kernels/swiglu/swiglu.h"
-#include "model/expert_rounds.h"
 #include "model/model_impl.h"
 
 namespace deepinfer {
@@ -53,10 +52,10 @@ Status Model::Impl::FeedForwardSublayer(int32_t block, const RowSet& rows) {
                                 .matrices = weights.experts.data(),
                                 .y = routed};
   bf16* const shared = shared_out_.Get(int64_t{count} * dim);
-  if (expert_source_ != nullptr) {
-    ExpertRounds rounds(*expert_source_, block, params);
+  if (expert_rounds_) {
+    expert_rounds_->Begin(block, params);
     SharedExpert(weights.shared_experts, xq, count, shared);  // while the first ones come in
-    DI_RETURN_IF_ERROR(rounds.Run(backend_));
+    DI_RETURN_IF_ERROR(expert_rounds_->Run(backend_));
   } else {
     Experts(backend_, params);
     SharedExpert(weights.shared_experts, xq, count, shared);

@@ -12,7 +12,6 @@
 namespace deepinfer {
 namespace {
 
-constexpr double kDraftConfidence = 5e-2;
 constexpr float kDraftGap = 0.2f;
 constexpr double kPre = 2e-6;  // mHC coefficients from equal streams
 
@@ -304,7 +303,7 @@ class GoldenRun {
     }
     AtMost("draft alone, clear ids, different", static_cast<double>(wrong), 0);
     AtMost("draft alone, logits, relative RMS", RelativeRms(got_full, want_full), limits_.draft);
-    AtMost("draft alone, confidence, max error", confidence_error, kDraftConfidence);
+    AtMost("draft alone, confidence, max error", confidence_error, limits_.confidence);
   }
 
   // A prompt with an image span; the span's vectors are the stored aligner rows and the model's own
@@ -366,7 +365,7 @@ StatusOr<GoldenLimits> ReadLimits(Disk& disk, const std::string& path) {
       {"injected", &limits.injected}, {"free", &limits.free},
       {"layers", &limits.layers},     {"decode_layers", &limits.decode_layers},
       {"records", &limits.records},   {"selections", &limits.selections},
-      {"draft", &limits.draft}};
+      {"draft", &limits.draft},       {"confidence", &limits.confidence}};
   for (const auto& [key, value] : keys) {
     if (object.Has(key)) object.Read(key, value, 0, 1e6);
   }

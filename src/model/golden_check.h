@@ -40,6 +40,7 @@ struct GoldenLimits {
   double records = 0;            // values of KV records that differ
   double selections = 0;         // rows whose selection differs, near ties apart
   double draft = 5e-3;           // draft logits: relative RMS
+  double confidence = 5e-2;      // of a draft, divided by its temperature: largest difference
 };
 
 struct GoldenOptions {

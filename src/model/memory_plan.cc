@@ -58,17 +58,20 @@ class Planner {
 
   void AddRow(Place experts, Place engram, int32_t ep_size) {
     const bool gpu = plan_.machine.num_gpus > 0;
-    PlanRow row{
-        .experts = experts, .engram = engram, .ep_size = ep_size, .ram_bytes = kRamReserveBytes};
+    PlanRow row{.experts = experts,
+                .engram = engram,
+                .ep_size = ep_size,
+                .ram_bytes = kRamReserveBytes + plan_.engine.BytesIn(EngineMemory::Place::kHost)};
     // Where the ranks' own share lies: on each GPU, or in RAM when there is none.
     int64_t& rank_bytes = gpu ? row.gpu_bytes : row.ram_bytes;
-    rank_bytes += plan_.resident_bytes + plan_.sequence_bytes + (gpu ? kGpuReserveBytes : 0);
+    rank_bytes += plan_.resident_bytes + plan_.engine.BytesIn(EngineMemory::Place::kDevice) +
+                  (gpu ? kGpuReserveBytes : 0);
     Put(experts, plan_.expert_bytes, &row);
     Put(engram, plan_.engram_bytes, &row);
     row.fits = row.gpu_bytes <= plan_.machine.gpu_bytes && row.ram_bytes <= plan_.machine.ram_bytes;
     if (row.fits) {
       const int64_t rank_room = gpu ? plan_.machine.gpu_bytes : plan_.machine.ram_bytes;
-      row.kv_tokens = TokensIn(rank_room - rank_bytes + plan_.sequence_bytes, plan_);
+      row.kv_tokens = TokensIn(rank_room - rank_bytes + plan_.engine.kv_page_bytes, plan_);
     }
     plan_.rows.push_back(row);
   }
@@ -137,11 +140,34 @@ std::string PlacementAsText(std::span<const PlanRow> rows, const MemoryPlan& pla
                 Verdict(row, plan), "\n");
 }
 
+std::string EngineAsText(const EngineMemory& engine) {
+  std::string text = StrCat("at its start the engine takes (", engine.about, ")\n");
+  const auto line = [&](const std::string& title, int64_t bytes, const std::string& about) {
+    const std::string size = about.empty() ? Bytes(bytes) : Padded(Bytes(bytes), 11);
+    text += StrCat("  ", Padded(title, 26), size, about, "\n");
+  };
+  for (const EngineMemory::Part& part : engine.parts) {
+    if (part.num_bytes > 0) line(part.title, part.num_bytes, part.about);
+  }
+  line("together", engine.total_bytes(), StrCat(engine.total_bytes(), " bytes"));
+  return text;
+}
+
 bool SamePlacement(const PlanRow& a, const PlanRow& b) {
   return a.experts == b.experts && a.engram == b.engram;
 }
 
 }  // namespace
+
+int64_t EngineMemory::BytesIn(Place place) const {
+  int64_t bytes = 0;
+  for (const Part& part : parts) bytes += part.place == place ? part.num_bytes : 0;
+  return bytes;
+}
+
+int64_t EngineMemory::total_bytes() const {
+  return BytesIn(Place::kWeights) + BytesIn(Place::kDevice) + BytesIn(Place::kHost);
+}
 
 StatusOr<MachineMemory> ParseMachine(std::string_view text) {
   MachineMemory machine;
@@ -166,11 +192,12 @@ std::string_view PlaceName(Place place) {
   return kNames[static_cast<size_t>(place)];
 }
 
-MemoryPlan PlanMemory(const ModelConfig& config, const Census& census,
-                      const MachineMemory& machine) {
+MemoryPlan PlanMemory(const ModelConfig& config, const Census& census, const MachineMemory& machine,
+                      const EngineMemory& engine) {
   const KvShape kv = MakeKvShape(config);
   MemoryPlan plan;
   plan.machine = machine;
+  plan.engine = engine;
   plan.expert_bytes =
       census.of(Part::kRoutedExperts).num_bytes + census.of(Part::kDraftExperts).num_bytes;
   plan.engram_bytes = census.of(Part::kEngramTables).num_bytes;
@@ -195,7 +222,8 @@ MemoryPlan PlanMemory(const ModelConfig& config, const Census& census,
 
 std::string PlanAsText(const MemoryPlan& plan) {
   const bool gpu = plan.machine.num_gpus > 0;
-  std::string text = StrCat("memory plan for ", Bytes(plan.machine.ram_bytes), " of RAM");
+  std::string text = StrCat(EngineAsText(plan.engine), "memory plan for ",
+                            Bytes(plan.machine.ram_bytes), " of RAM");
   if (gpu)
     text += StrCat(" and ", plan.machine.num_gpus, " GPUs of ", Bytes(plan.machine.gpu_bytes));
   text += StrCat("\n  always ", gpu ? "on each GPU " : "in RAM ", Bytes(plan.resident_bytes),

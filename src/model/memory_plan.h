@@ -25,7 +25,30 @@ StatusOr<MachineMemory> ParseMachine(std::string_view text);
 enum class Place : uint8_t { kDevice, kRam, kDisk };  // kDisk: mapped files, read as needed
 std::string_view PlaceName(Place place);
 
-// What memory holds that is not weights. Chosen, not measured: scratch, graphs and libraries.
+// What an engine takes at its start with some options, part by part (engine/start_plan.h makes it).
+struct EngineMemory {
+  enum class Place : uint8_t {
+    kWeights,  // of a machine without GPUs; where else weights can lie say the plan's rows
+    kDevice,   // where the passes run: on each GPU, or in RAM when there is none
+    kHost,     // always in RAM
+  };
+  struct Part {
+    std::string name;   // of a JSON field, without _bytes
+    std::string title;  // for people
+    int64_t num_bytes = 0;
+    Place place = Place::kDevice;
+    std::string about;  // how it comes about; may be empty
+  };
+  std::vector<Part> parts;
+  std::string about;                // the options, one line
+  int64_t kv_page_bytes = 0;        // in `parts`, too
+  int64_t index_scratch_bytes = 0;  // in `parts`, too: choosing index entries
+
+  int64_t BytesIn(Place place) const;
+  int64_t total_bytes() const;
+};
+
+// What is in memory besides. Chosen, not measured: the program, graphs and libraries.
 inline constexpr int64_t kGpuReserveBytes = int64_t{4} << 30;
 inline constexpr int64_t kRamReserveBytes = int64_t{256} << 20;
 
@@ -33,16 +56,18 @@ struct PlanRow {
   Place experts = Place::kRam;
   Place engram = Place::kRam;
   int32_t ep_size = 1;     // ranks that share experts and device engram tables; 1 GPU a rank
-  int64_t gpu_bytes = 0;   // needed on each GPU: weights, one longest sequence, reserve
+  int64_t gpu_bytes = 0;   // needed on each GPU: weights, the engine's memory, reserve
   int64_t ram_bytes = 0;   // needed in RAM
   int64_t disk_bytes = 0;  // left on disk and read while running
   bool fits = false;
-  int64_t kv_tokens =
-      0;  // context tokens whose KV fits into what is left, per rank; 0 unless `fits`
+  // Context tokens whose KV fits into what is left and the engine's KV pages, per rank; 0 unless
+  // `fits`.
+  int64_t kv_tokens = 0;
 };
 
 struct MemoryPlan {
   MachineMemory machine;
+  EngineMemory engine;
   int64_t resident_bytes = 0;  // weights that every rank holds: all but experts and engram tables
   int64_t expert_bytes = 0;    // routed experts, those of the draft included
   int64_t engram_bytes = 0;
@@ -54,10 +79,10 @@ struct MemoryPlan {
 };
 
 // EP sizes are the powers of two up to num_gpus that divide both expert counts.
-MemoryPlan PlanMemory(const ModelConfig& config, const Census& census,
-                      const MachineMemory& machine);
+MemoryPlan PlanMemory(const ModelConfig& config, const Census& census, const MachineMemory& machine,
+                      const EngineMemory& engine);
 
-// A table, one line a placement.
+// Two tables: what the engine takes, one line a part, and where weights can lie, one a placement.
 std::string PlanAsText(const MemoryPlan& plan);
 
 }  // namespace deepinfer

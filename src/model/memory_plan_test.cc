@@ -7,11 +7,25 @@
 namespace deepinfer {
 namespace {
 
+constexpr int64_t kMiB = int64_t{1} << 20;
+
+// What an engine takes, as these tests need it.
+EngineMemory SmallEngine() {
+  using Place = EngineMemory::Place;
+  return {.parts = {{"packed_weights", "weights", 7 * kMiB, Place::kWeights, ""},
+                    {"kv_pages", "KV pages", 900 * kMiB, Place::kDevice, "900 pages"},
+                    {"row_scratch", "scratch", 100 * kMiB, Place::kDevice, ""},
+                    {"swa_slots", "SWA slots", 50 * kMiB, Place::kHost, ""}},
+          .about = "a test",
+          .kv_page_bytes = 900 * kMiB};
+}
+
 MemoryPlan RealPlan(std::string_view machine) {
   const std::string path =
       StrCat(DI_SOURCE_DIR, "/src/model/testdata/deepseek_v41_flash_config.json");
   const ModelConfig config = ParseModelConfig(RealDisk().ReadText(path).value(), path).value();
-  return PlanMemory(config, CountTensors(ExpectedTensors(config)), ParseMachine(machine).value());
+  return PlanMemory(config, CountTensors(ExpectedTensors(config)), ParseMachine(machine).value(),
+                    SmallEngine());
 }
 
 std::vector<int32_t> EpSizesThatFit(const MemoryPlan& plan, Place experts, Place engram) {
@@ -52,7 +66,7 @@ TEST(MemoryPlan, EpSizesDivideBothExpertCounts) {
     config.n_routed_experts = routed;
     config.dspark_n_routed_experts = draft;
     return EpSizesThatFit(PlanMemory(config, CountTensors(ExpectedTensors(config)),
-                                     ParseMachine("ram=64GiB,gpus=16x80GB").value()),
+                                     ParseMachine("ram=64GiB,gpus=16x80GB").value(), SmallEngine()),
                           Place::kDevice, Place::kRam);
   };
   EXPECT_EQ(sizes_with(8, 4), (std::vector<int32_t>{1, 2, 4}));
@@ -67,6 +81,25 @@ TEST(MemoryPlan, WithoutGpusExpertsMayStayOnDisk) {
   EXPECT_EQ(EpSizesThatFit(plan, Place::kDisk, Place::kDisk), std::vector<int32_t>{1});
   EXPECT_EQ(plan.rows.back().disk_bytes, plan.expert_bytes + plan.engram_bytes);
   EXPECT_GT(plan.rows.back().kv_tokens, 1048576);
+}
+
+TEST(MemoryPlan, TheEnginesMemoryIsInEveryRowWhereItLies) {
+  const MemoryPlan cpu = RealPlan("64GiB");
+  EXPECT_EQ(cpu.rows.back().ram_bytes, kRamReserveBytes + cpu.resident_bytes + 1050 * kMiB);
+  const MemoryPlan gpu = RealPlan("ram=64GiB,gpus=1x139GiB");
+  EXPECT_EQ(gpu.rows.back().gpu_bytes, kGpuReserveBytes + gpu.resident_bytes + 1000 * kMiB);
+  EXPECT_EQ(gpu.rows.back().ram_bytes, kRamReserveBytes + 50 * kMiB);
+  // Its own KV pages are room for KV.
+  const PlanRow& row = gpu.rows.back();
+  EXPECT_EQ(row.kv_tokens, (gpu.machine.gpu_bytes - row.gpu_bytes + 900 * kMiB) / 56960 * 64);
+}
+
+TEST(MemoryPlan, TextListsThePartsAndTheirSum) {
+  const std::string text = PlanAsText(RealPlan("64GiB"));
+  EXPECT_TRUE(text.starts_with("at its start the engine takes (a test)\n")) << text;
+  EXPECT_NE(text.find("KV pages                  943.7 MB   900 pages\n"), std::string::npos)
+      << text;
+  EXPECT_NE(text.find(StrCat(1057 * kMiB, " bytes\n")), std::string::npos) << text;
 }
 
 TEST(MemoryPlan, TextSaysWhatIsShort) {

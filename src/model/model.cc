@@ -32,13 +32,16 @@ Model::Impl::Impl(const ModelConfig& config, const ModelWeights& weights,
       index_scores_(options.index_scores),
       index_scratch_bytes_(options.index_scratch_bytes),
       engram_source_(options.engram_source),
-      expert_source_(options.expert_source),
       engram_ids_(config.engram_layer_ids.size()) {
   const RopeScaling yarn = {
       .factor = config.yarn.factor,
       .beta_fast = config.yarn.beta_fast,
       .beta_slow = config.yarn.beta_slow,
       .original_positions = static_cast<double>(config.yarn.original_max_position_embeddings)};
+  if (options.expert_source != nullptr) {
+    expert_rounds_.emplace(*options.expert_source,
+                           std::max(config.n_routed_experts, config.dspark_n_routed_experts));
+  }
   plain_freqs_ = RopeFrequencies(config.qk_rope_head_dim, config.rope_theta, nullptr);
   compress_freqs_ = RopeFrequencies(config.qk_rope_head_dim, config.compress_rope_theta,
                                     DI_FAULT("yarn_off") ? nullptr : &yarn);
@@ -286,7 +289,7 @@ StatusOr<std::vector<Draft>> Model::Propose(std::span<const DraftRequest> reques
   return drafts;
 }
 
-ScratchPlan Model::PlanScratch(const ModelConfig& config, const ModelOptions& options,
+ScratchPlan Model::PlanScratch(const ModelConfig& config, const ScratchOptions& options,
                                const ReserveShape& shape) {
   return Impl::PlanScratch(config, options, shape);
 }

@@ -45,6 +45,14 @@ struct ReserveShape {
   int32_t max_context = 0;         // positions of a sequence
 };
 
+// What decides about scratch besides the shapes.
+struct ScratchOptions {
+  VariantId variant = kCpuVariant;  // of which only the fast forms count
+  int32_t num_threads = 1;
+  int64_t index_scratch_bytes = ModelOptions().index_scratch_bytes;
+  bool expert_rounds = false;  // experts come from an ExpertSource
+};
+
 // What a model takes besides weights and KV for passes of some shape.
 struct ScratchPlan {
   int64_t rows_bytes = 0;     // arrays with a row for each of the pass
@@ -83,18 +91,21 @@ class Model {
   const ModelConfig& config() const;
   const KvShape& kv_shape() const;
 
-  // What Reserve would take with these options, of which only the backend's fast forms count.
-  static ScratchPlan PlanScratch(const ModelConfig& config, const ModelOptions& options,
+  // What Reserve would take, without what the sources of weights take.
+  static ScratchPlan PlanScratch(const ModelConfig& config, const ScratchOptions& options,
                                  const ReserveShape& shape);
-  // Takes all scratch for passes up to this shape, so that none of them allocates. Where experts or
-  // engram rows come from a source, that one may. Requires: called on the thread that is to run the
-  // passes; a part of the scratch belongs to threads.
+  // Rows of an engram table in the largest pass of this shape.
+  static int64_t MaxEngramRows(const ModelConfig& config, const ReserveShape& shape);
+  // Takes all scratch for passes up to this shape, so that none of them allocates; the sources of
+  // weights do the same. Requires: called on the thread that is to run the passes; a part of the
+  // scratch belongs to threads.
   void Reserve(const ReserveShape& shape);
 
   // Runs the pass, updates every segment's KV, and returns logits [rows that asked, V], in row
   // order; the memory is valid until the next call. `observer` may be null.
   // Errors: as the sources of ModelOptions, never without one. What the pass has written to its
-  // sequences' KV is then useless; other sequences and later passes are not touched.
+  // sequences' KV is then useless; other sequences and later passes are not touched. The same rows
+  // may run again where they are at most verify_width: these overwrite nothing that they read.
   StatusOr<std::span<const float>> Forward(const ForwardBatch& batch,
                                            ForwardObserver* observer = nullptr);
 

@@ -5,6 +5,7 @@
 
 #include "kernels/linear/linear.h"
 #include "kernels/sparse_attention/sparse_attention.h"
+#include "model/expert_rounds.h"
 #include "model/kv_shape.h"
 #include "model/model.h"
 #include "model/scratch.h"
@@ -27,7 +28,7 @@ class Model::Impl {
                  std::span<Draft> drafts);
   void WriteDraftRows(const RowSet& rows, const bf16* main_hidden);
 
-  static ScratchPlan PlanScratch(const ModelConfig& config, const ModelOptions& options,
+  static ScratchPlan PlanScratch(const ModelConfig& config, const ScratchOptions& options,
                                  const ReserveShape& shape);
   void Reserve(const ReserveShape& shape);
 
@@ -106,8 +107,8 @@ class Model::Impl {
   const Backend backend_;
   const IndexScores index_scores_;
   const int64_t index_scratch_bytes_;
-  EngramSource* const engram_source_;  // may be null
-  ExpertSource* const expert_source_;  // may be null
+  EngramSource* const engram_source_;          // may be null
+  std::optional<ExpertRounds> expert_rounds_;  // over the source of experts, if there is one
   std::optional<EngramHash> engram_hash_;
   std::vector<float> plain_freqs_;     // ratio 0 and draft
   std::vector<float> compress_freqs_;  // ratio > 0

@@ -19,7 +19,39 @@ std::string_view Where(WeightPlace place) {
                                        : "on disk";
 }
 
+StatusOr<int32_t> SlotsFor(const ModelConfig& config, const ExpertTotals& totals,
+                           const PlacementOptions& options, int64_t free_bytes) {
+  return NumExpertSlots(options.expert_cache_bytes, free_bytes, totals.slot_bytes,
+                        totals.num_experts,
+                        std::max(config.num_experts_per_tok, config.dspark_num_experts_per_tok));
+}
+
 }  // namespace
+
+StatusOr<WeightMemory> PlanWeightMemory(const ModelConfig& config, bool packs,
+                                        const PlacementOptions& options, int64_t free_bytes,
+                                        int64_t max_engram_rows) {
+  const ModelWeights shapes = WeightShapes(config);
+  const PackedLayout layout(shapes);
+  WeightMemory memory;
+  if (packs) {
+    memory.packed =
+        options.experts == WeightPlace::kRam ? layout.image_bytes() : layout.routed_experts_begin();
+  }
+  if (options.experts == WeightPlace::kDisk) {
+    const ExpertTotals totals = CountExperts(shapes, layout);
+    DI_ASSIGN_OR_RETURN(
+        const int32_t num_slots,
+        SlotsFor(config, totals, options, std::max<int64_t>(0, free_bytes - memory.packed)));
+    memory.expert_slots = num_slots * totals.slot_bytes;
+  }
+  std::vector<EngramTable> tables;
+  for (const int32_t layer : config.engram_layer_ids) {
+    tables.push_back(shapes.layers[static_cast<size_t>(layer)].engram.table);
+  }
+  memory.engram = EngramMemoryBytes(options.engram, tables, max_engram_rows);
+  return memory;
+}
 
 std::vector<StoredEngramTable> FindEngramTables(const Checkpoint& checkpoint) {
   const auto place = [&](const uint8_t* data) {
@@ -113,11 +145,9 @@ Status PlacedWeights::MapExperts(const PackedWeights& packed) {
 
 Status PlacedWeights::CacheExperts(const ModelConfig& config, const PackedWeights& packed,
                                    int64_t free_bytes) {
-  const ExpertTotals totals = CountExperts(weights_, packed.layout());
-  const int32_t topk = std::max(config.num_experts_per_tok, config.dspark_num_experts_per_tok);
-  DI_ASSIGN_OR_RETURN(const int32_t num_slots,
-                      NumExpertSlots(options_.expert_cache_bytes, free_bytes, totals.slot_bytes,
-                                     totals.num_experts, topk));
+  DI_ASSIGN_OR_RETURN(
+      const int32_t num_slots,
+      SlotsFor(config, CountExperts(weights_, packed.layout()), options_, free_bytes));
   const ImageFile& image = *packed.image_file();
   DI_ASSIGN_OR_RETURN(experts_,
                       ExpertCache::Create(weights_,
@@ -129,9 +159,10 @@ Status PlacedWeights::CacheExperts(const ModelConfig& config, const PackedWeight
   return OkStatus();
 }
 
-int64_t PlacedWeights::memory_bytes() const {
-  return packed_bytes_ + engram_->memory_bytes() +
-         (experts_ != nullptr ? experts_->memory_bytes() : 0);
+WeightMemory PlacedWeights::memory() const {
+  return {.packed = packed_bytes_,
+          .expert_slots = experts_ != nullptr ? experts_->memory_bytes() : 0,
+          .engram = engram_->memory_bytes()};
 }
 
 std::string PlacedWeights::Description() const {

@@ -39,6 +39,21 @@ struct PlacementOptions {
 StatusOr<PlacementOptions> ParsePlacement(std::string_view experts, std::string_view engram,
                                           int64_t expert_cache_bytes, bool has_image);
 
+// What weights take of memory, in bytes, without the pages of mapped files.
+struct WeightMemory {
+  int64_t packed = 0;        // what is multiplied; routed experts only where they are in memory
+  int64_t expert_slots = 0;  // of experts on disk
+  int64_t engram = 0;        // tables in memory, or what a pass needs to ask for rows of them
+  int64_t total() const { return packed + expert_slots + engram; }
+};
+
+// The same before anything is loaded. packs: not for the oracle. free_bytes: what the machine has,
+// weights not taken yet. max_engram_rows: of a table in a pass.
+// Errors: kInvalidArgument for too small an expert cache.
+StatusOr<WeightMemory> PlanWeightMemory(const ModelConfig& config, bool packs,
+                                        const PlacementOptions& options, int64_t free_bytes,
+                                        int64_t max_engram_rows);
+
 class PlacedWeights {
  public:
   // `packed` may be null (the oracle); with experts on kMmap or kDisk it was loaded with a weights
@@ -55,8 +70,7 @@ class PlacedWeights {
   EngramSource* engram_source() const { return engram_.get(); }
   ExpertSource* expert_source() const { return experts_.get(); }  // null for kRam
 
-  // Taken now, without the pages of mapped files.
-  int64_t memory_bytes() const;
+  WeightMemory memory() const;      // taken now
   std::string Description() const;  // where weights live and what they take, one line
   std::string CountsText() const;   // what was read so far, one line
 

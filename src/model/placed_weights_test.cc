@@ -134,7 +134,8 @@ TEST_F(PlacedWeightsTest, DescriptionAndCountsSayWhatIsWhere) {
   const auto packed = Load(false);
   const auto placed =
       Place(packed.get(), {.experts = WeightPlace::kDisk, .engram = WeightPlace::kDisk}).value();
-  EXPECT_EQ(placed->memory_bytes(), packed->num_bytes() + placed->expert_source()->memory_bytes());
+  EXPECT_EQ(placed->memory().total(),
+            packed->num_bytes() + placed->expert_source()->memory_bytes());
   EXPECT_TRUE(placed->Description().starts_with("weights: experts on disk ("))
       << placed->Description();
   EXPECT_NE(placed->Description().find("engram tables on disk, packed in memory: "),

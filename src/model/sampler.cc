@@ -30,6 +30,10 @@ bool NeedsCounts(const SamplingParams& p) {
   return p.repetition_penalty != 1 || p.frequency_penalty != 0 || p.presence_penalty != 0;
 }
 
+bool Allows(const uint32_t* allowed, size_t id) {
+  return allowed == nullptr || (allowed[id / 32] >> (id % 32) & 1) != 0;
+}
+
 }  // namespace
 
 Status CheckSamplingParams(const SamplingParams& p, int32_t vocab_size) {
@@ -78,7 +82,8 @@ StatusOr<SampledToken> Sampler::Sample(const SequenceSampling& sequence,
   const SamplingParams& p = sequence.params_;
   DI_RETURN_IF_ERROR(CheckFinite(logits));
   const auto output_idx = static_cast<size_t>(sequence.num_output_);
-  const bool forced = output_idx < p.forced_token_ids.size();
+  const bool forced = output_idx < p.forced_token_ids.size() &&
+                      Allows(allowed, static_cast<size_t>(p.forced_token_ids[output_idx]));
   const bool filtered = p.logprobs && p.filtered_logprobs;
 
   SampledToken result;
@@ -89,7 +94,9 @@ StatusOr<SampledToken> Sampler::Sample(const SequenceSampling& sequence,
     Penalise(sequence);
     CollectCandidates();
     if (candidates_.empty()) {
-      return InvalidArgument("sampling: every token is masked, at least one must be left");
+      return InvalidArgument(allowed == nullptr
+                                 ? "banned_token_ids: every token is banned, one must be left"
+                                 : "banned_token_ids: all that the grammar allows here is banned");
     }
     if (p.temperature == 0) {
       candidates_ = {{0, Greedy()}};
@@ -113,12 +120,21 @@ void Sampler::Mask(const SequenceSampling& sequence, const uint32_t* allowed) {
   for (const int32_t id : p.banned_token_ids) scores_[static_cast<size_t>(id)] = kMasked;
   if (allowed != nullptr) {
     for (size_t id = 0; id < scores_.size(); ++id) {
-      if ((allowed[id / 32] >> (id % 32) & 1) == 0) scores_[id] = kMasked;
+      if (!Allows(allowed, id)) scores_[id] = kMasked;
     }
   }
-  if (sequence.num_output_ < p.min_tokens) {
-    for (const int32_t id : sequence.end_ids_) scores_[static_cast<size_t>(id)] = kMasked;
+  if (sequence.num_output_ >= p.min_tokens) return;
+  if (allowed != nullptr && OnlyEndsAreLeft(sequence)) return;
+  for (const int32_t id : sequence.end_ids_) scores_[static_cast<size_t>(id)] = kMasked;
+}
+
+bool Sampler::OnlyEndsAreLeft(const SequenceSampling& sequence) const {
+  const std::vector<int32_t>& ends = sequence.end_ids_;
+  for (size_t id = 0; id < scores_.size(); ++id) {
+    if (scores_[id] == kMasked) continue;
+    if (std::find(ends.begin(), ends.end(), static_cast<int32_t>(id)) == ends.end()) return false;
   }
+  return true;
 }
 
 void Sampler::Penalise(const SequenceSampling& sequence) {

@@ -1,6 +1,6 @@
 // model/sampler.h: from a row of logits to the next token of one sequence.
 //
-// Order of what acts on the logits: banned ids, the caller's mask, min_tokens, logit_bias,
+// Order of what acts on the logits: banned ids, the grammar's mask, min_tokens, logit_bias,
 // repetition penalty (tokens of prompt and output), frequency and presence penalties (output),
 // temperature, min_p, top_k, top_p; each filter sees the distribution that the ones before it left.
 // That is the order of vLLM. Ties are won by the lowest id everywhere: among equal logits at
@@ -60,7 +60,8 @@ struct SampledToken {
 class Sampler {
  public:
   // The token at `position` (its index in prompt + output) of `sequence`, from raw logits [V].
-  // allowed: one bit a token, bit i % 32 of word i / 32; null: all. For grammars.
+  // allowed: what a grammar allows, bit i % 32 of word i / 32; null: all. It goes before
+  // forced_token_ids, and before min_tokens where it leaves nothing but what ends the output.
   // Errors: kDataLoss for a logit that is not finite, kInvalidArgument if nothing may be sampled.
   StatusOr<SampledToken> Sample(const SequenceSampling& sequence, std::span<const float> logits,
                                 int64_t position, const uint32_t* allowed = nullptr);
@@ -77,6 +78,7 @@ class Sampler {
 
   void Penalise(const SequenceSampling& sequence);
   void Mask(const SequenceSampling& sequence, const uint32_t* allowed);
+  bool OnlyEndsAreLeft(const SequenceSampling& sequence) const;
   void CollectCandidates();
   void Temper(double temperature);
   void KeepMinP(double min_p);

@@ -30,6 +30,11 @@ int32_t MaxTopk(const ModelConfig& config) {
   return std::max(config.num_experts_per_tok, config.dspark_num_experts_per_tok);
 }
 
+// Rows and experts of each.
+int64_t ExpertPlaces(const ModelConfig& config, const ReserveShape& shape) {
+  return int64_t{MaxRows(config, shape)} * MaxTopk(config);
+}
+
 // Products with `num_rows` rows: every matrix alone, and those that run together.
 ScratchBytes AllLinears(const ModelConfig& config, VariantId variant, int32_t num_rows) {
   ScratchBytes bytes;
@@ -59,8 +64,8 @@ ScratchBytes AllLinears(const ModelConfig& config, VariantId variant, int32_t nu
   return bytes;
 }
 
-ScratchBytes IndexScratch(const ModelConfig& config, const ModelOptions& options,
-                          const ReserveShape& shape, int32_t num_threads) {
+ScratchBytes IndexScratch(const ModelConfig& config, const ScratchOptions& options,
+                          const ReserveShape& shape) {
   int32_t any = 0;
   IndexSelectParams params = {.num_heads = config.index_n_heads,
                               .dim = config.index_head_dim,
@@ -71,24 +76,26 @@ ScratchBytes IndexScratch(const ModelConfig& config, const ModelOptions& options
   ScratchBytes bytes;
   for (const int32_t layer : config.index_source_layer_ids) {
     params.blocks_out = config.candidate_source_layer_id == layer ? &any : nullptr;
-    bytes.Include(
-        IndexSelectScratchBytes(num_threads, params, shape.max_context / config.ratio(layer)));
+    bytes.Include(IndexSelectScratchBytes(options.num_threads, params,
+                                          shape.max_context / config.ratio(layer)));
   }
   return bytes;
 }
 
-ScratchBytes AttentionScratch(const ModelConfig& config) {
-  const SparseAttentionParams params = {.head_dim = config.head_dim};
+ScratchBytes AttentionScratch(const ModelConfig& config, VariantId variant) {
+  const SparseAttentionParams params = {.num_heads = config.num_attention_heads,
+                                        .head_dim = config.head_dim};
   return SparseAttentionScratchBytes(
-      params, config.sliding_window + std::max(config.index_topk, config.dspark_block_size));
+      variant, params,
+      config.sliding_window + std::max(config.index_topk, config.dspark_block_size));
 }
 
-ScratchBytes OpScratch(const ModelConfig& config, const ModelOptions& options,
-                       const ReserveShape& shape, int32_t num_threads) {
-  const VariantId variant = options.backend.variant;
+ScratchBytes OpScratch(const ModelConfig& config, const ScratchOptions& options,
+                       const ReserveShape& shape) {
+  const VariantId variant = options.variant;
   const int32_t rows = MaxRows(config, shape);
-  ScratchBytes bytes = IndexScratch(config, options, shape, num_threads);
-  bytes.Include(AttentionScratch(config));
+  ScratchBytes bytes = IndexScratch(config, options, shape);
+  bytes.Include(AttentionScratch(config, variant));
   bytes.Include(AllLinears(config, variant, rows));
   bytes.Include(AllLinears(config, variant, std::min(rows, kFewRows)));
   bytes.Include(HyperMixScratchBytes(
@@ -102,10 +109,6 @@ ScratchBytes OpScratch(const ModelConfig& config, const ModelOptions& options,
                                      .topk = MaxTopk(config)}));
   bytes.Include(CombineScratchBytes({.dim = config.hidden_size}));
   return bytes;
-}
-
-int32_t NumThreads(const ModelOptions& options) {
-  return options.backend.threads == nullptr ? 1 : options.backend.threads->num_threads();
 }
 
 template <typename T>
@@ -213,30 +216,42 @@ void Model::Impl::VisitScratch(const ModelConfig& c, const ReserveShape& shape,
   visit(&Impl::previous_, drafts);
 }
 
-ScratchPlan Model::Impl::PlanScratch(const ModelConfig& config, const ModelOptions& options,
+int64_t Model::MaxEngramRows(const ModelConfig& config, const ReserveShape& shape) {
+  return int64_t{MaxRows(config, shape)} * config.EngramColumns();
+}
+
+ScratchPlan Model::Impl::PlanScratch(const ModelConfig& config, const ScratchOptions& options,
                                      const ReserveShape& shape) {
-  const int32_t num_threads = NumThreads(options);
   const auto of_threads = [&](const ScratchBytes& bytes) {
-    return bytes.caller + (num_threads - 1) * bytes.worker;
+    return bytes.caller + (options.num_threads - 1) * bytes.worker;
   };
   ScratchPlan plan;
-  plan.threads_bytes = of_threads(OpScratch(config, options, shape, num_threads));
-  plan.index_bytes = of_threads(IndexScratch(config, options, shape, num_threads));
+  plan.threads_bytes = of_threads(OpScratch(config, options, shape));
+  plan.index_bytes = of_threads(IndexScratch(config, options, shape));
   VisitScratch(config, shape, [&]<typename Member>(Member Impl::*, int64_t count) {
     plan.rows_bytes += BytesOf(static_cast<const Member*>(nullptr), count);
   });
-  const int64_t ids = int64_t{MaxRows(config, shape)} * config.EngramColumns();
-  plan.rows_bytes += std::ssize(config.engram_layer_ids) * Scratch<int32_t>::BytesOf(ids);
+  plan.rows_bytes +=
+      std::ssize(config.engram_layer_ids) * Scratch<int32_t>::BytesOf(MaxEngramRows(config, shape));
+  if (options.expert_rounds) {
+    plan.rows_bytes += ExpertRounds::MemoryFor(ExpertPlaces(config, shape));
+  }
   return plan;
 }
 
 void Model::Impl::Reserve(const ReserveShape& shape) {
   VisitScratch(config_, shape, [&](auto member, int64_t count) { Take(this->*member, count); });
-  const int64_t ids = int64_t{MaxRows(config_, shape)} * config_.EngramColumns();
+  const int64_t ids = MaxEngramRows(config_, shape);
   for (Scratch<int32_t>& table : engram_ids_) table.Reserve(ids);
+  if (engram_source_ != nullptr) engram_source_->Reserve(ids);
+  if (expert_rounds_) expert_rounds_->Reserve(ExpertPlaces(config_, shape));
 
-  const ModelOptions options = {.backend = backend_, .index_scratch_bytes = index_scratch_bytes_};
-  const ScratchBytes bytes = OpScratch(config_, options, shape, NumThreads(options));
+  const bool alone = backend_.threads == nullptr;
+  const ScratchBytes bytes = OpScratch(config_,
+                                       {.variant = backend_.variant,
+                                        .num_threads = alone ? 1 : backend_.threads->num_threads(),
+                                        .index_scratch_bytes = index_scratch_bytes_},
+                                       shape);
   if (backend_.threads != nullptr) {
     backend_.threads->OnEveryThread([&] { ThreadScratch::Mine().Reserve(bytes.worker); });
   }

@@ -6,6 +6,8 @@
 #include "base/testing/allocation_counter.h"
 #include "kernels/cpu/features.h"
 #include "kernels/cpu/scratch.h"
+#include "model/expert_cache.h"
+#include "model/placed_weights.h"
 #include "model/testing/test_model.h"
 
 namespace deepinfer {
@@ -118,6 +120,34 @@ TEST_P(Allocations, case_53_AfterReserveNoPassUpToTheLimitAllocates) {
   }
 }
 
+// The same with weights that are not in memory as a whole: read or asked for in every pass, experts
+// in several rounds of few slots, too.
+TEST_P(Allocations, case_53_WeightsFromTheDiskAllocateNothingEither) {
+  const auto cache_options = [&](bool keep) {
+    return PackOptions{.cache_directory = "cache", .disk = &test_->disk(), .keep_experts = keep};
+  };
+  const auto packed = PackedWeights::Load(test_->checkpoint(), cache_options(false)).value();
+  const int64_t slot = CountExperts(packed->weights(), packed->layout()).slot_bytes;
+  for (const PlacementOptions& options :
+       {PlacementOptions{.experts = WeightPlace::kMmap, .engram = WeightPlace::kRam},
+        PlacementOptions{.experts = WeightPlace::kMmap, .engram = WeightPlace::kMmap},
+        PlacementOptions{.experts = WeightPlace::kDisk,
+        .engram = WeightPlace::kDisk,
+        .expert_cache_bytes = 8 * slot}}) {
+    const auto placed =
+        PlacedWeights::Place(test_->disk(), test_->checkpoint(), packed.get(), options).value();
+    const std::unique_ptr<Model> model = test_->MakeModel(*placed);
+    MixedLoad load(*test_, *model);
+    model->Reserve(load.Shape());
+    const int64_t taken = placed->memory().total();
+    for (int32_t pass = 0; pass < load.num_passes(); ++pass) {
+      ASSERT_EQ(CountOf([&] { load.Run(pass); }), 0) << placed->Description() << " pass " << pass;
+    }
+    EXPECT_EQ(placed->memory().total(), taken);
+    EXPECT_GT(placed->expert_source()->counts().fetched, 100);
+  }
+}
+
 // Memory grows with the passes, then it is there.
 TEST_P(Allocations, WithoutReserveAPassThatWasRunBeforeAllocatesNothing) {
   MixedLoad load(*test_, test_->model());
@@ -153,12 +183,13 @@ TEST_P(Allocations, OneInsideAPassIsSeen) {
 TEST_P(Allocations, ThePlanSaysWhatReserveTakes) {
   const auto [name, variant] = GetParam();
   ThreadPool threads(2);
-  const ModelOptions options = {.backend = {.variant = variant, .threads = &threads}};
   const ModelConfig& config = test_->config();
   const ReserveShape shape = {
       .max_rows = 100, .max_logits_rows = 20, .max_draft_requests = 3, .max_context = 5000};
-  const ScratchPlan plan = Model::PlanScratch(config, options, shape);
-  Model model(config, test_->weights(), std::vector<int32_t>(size_t(config.vocab_size)), options);
+  const ScratchPlan plan =
+      Model::PlanScratch(config, {.variant = variant, .num_threads = 2}, shape);
+  Model model(config, test_->weights(), std::vector<int32_t>(size_t(config.vocab_size)),
+              {.backend = {.variant = variant, .threads = &threads}});
   int64_t taken = 0;
   std::thread([&] {  // a new thread has no scratch yet
     AllocationCounter counter;
@@ -174,10 +205,8 @@ TEST_P(Allocations, ThePlanSaysWhatReserveTakes) {
 // The sizes of a plan are bounds, but not far from what passes use.
 TEST_P(Allocations, ThreadsUseMostOfTheirPlannedScratch) {
   MixedLoad load(*test_, test_->model());
-  ThreadPool two(2);
   const ScratchPlan plan = Model::PlanScratch(
-      test_->config(), {.backend = {.variant = std::get<1>(GetParam()), .threads = &two}},
-      load.Shape());
+      test_->config(), {.variant = std::get<1>(GetParam()), .num_threads = 2}, load.Shape());
   ThreadScratch::Mine().ResetPeak();
   for (int32_t pass = 0; pass < load.num_passes(); ++pass) load.Run(pass);
   EXPECT_LE(ThreadScratch::Mine().peak_bytes(), plan.threads_bytes);
@@ -211,9 +240,8 @@ TEST(IndexBudget, case_51_PlannedScratchOf16kRowsAt1MTokensStaysBelowTheBudget) 
           .ReadText(StrCat(DI_SOURCE_DIR, "/src/model/testdata/deepseek_v41_flash_config.json"))
           .value();
   const ModelConfig config = ParseModelConfig(json, "config.json").value();
-  ThreadPool threads(2);
   for (const int64_t budget : {int64_t{1} << 20, int64_t{8} << 20, int64_t{64} << 20}) {
-    const ModelOptions options = {.backend = {.threads = &threads}, .index_scratch_bytes = budget};
+    const ScratchOptions options = {.num_threads = 2, .index_scratch_bytes = budget};
     const ReserveShape shape = {.max_rows = 16384,
                                 .max_logits_rows = 256,
                                 .max_draft_requests = 256,

@@ -97,7 +97,9 @@ TEST(ExpertCache, KeepsTheMostRecentlyUsedAndNoMore) {
   // How many of the experts had to be read.
   const auto fetch = [&](int32_t block, std::vector<int32_t> experts) {
     const int64_t before = cache->counts().read;
-    EXPECT_TRUE(cache->Start(block, experts)->Wait(matrices.data()).ok());
+    const auto one = cache->NewFetch(8);
+    one->Start(block, experts);
+    EXPECT_TRUE(one->Wait(matrices.data()).ok());
     return cache->counts().read - before;
   };
   EXPECT_EQ(fetch(0, {1, 2, 3}), 3);
@@ -118,7 +120,8 @@ TEST(ExpertCache, HoldsWhatThePackedWeightsHold) {
   const std::vector<int32_t> experts = {3, 0};
   for (const int32_t block : {0, 7, 9}) {
     const auto& packed = BlockOf(places.model().weights(), block).experts;
-    const auto fetch = cache->Start(block, experts);
+    const auto fetch = cache->NewFetch(2);
+    fetch->Start(block, experts);
     ASSERT_TRUE(fetch->Wait(matrices.data()).ok());
     for (const int32_t e : experts) {
       const auto at = static_cast<size_t>(e);
@@ -137,21 +140,29 @@ TEST(ExpertCache, HoldsWhatThePackedWeightsHold) {
 TEST(ExpertRounds, NeverHoldMoreThanTheCapacity) {
   struct Watched : ExpertSource {
     struct Fetch : ExpertFetch {
-      Fetch(Watched& source, std::span<const int32_t> experts)
-          : source(source), inner(source.all->Start(0, experts)), size(std::ssize(experts)) {
+      Fetch(Watched& source, int32_t max_experts)
+          : source(source), inner(source.all->NewFetch(max_experts)) {}
+      ~Fetch() override { End(); }
+      void Start(int32_t block, std::span<const int32_t> experts) override {
+        for (const int32_t e : experts) EXPECT_TRUE(source.seen.insert(e).second);
+        EXPECT_EQ(size, 0);
+        size = std::ssize(experts);
         source.held += size;
         source.held_max = std::max(source.held_max, source.held);
+        inner->Start(block, experts);
       }
-      ~Fetch() override { source.held -= size; }
       Status Wait(ExpertMatrices* matrices) override { return inner->Wait(matrices); }
+      void End() override {
+        source.held -= std::exchange(size, 0);
+        inner->End();
+      }
       Watched& source;
       std::unique_ptr<ExpertFetch> inner;
-      int64_t size;
+      int64_t size = 0;
     };
     int32_t capacity() const override { return 5; }
-    std::unique_ptr<ExpertFetch> Start(int32_t, std::span<const int32_t> experts) override {
-      for (const int32_t e : experts) EXPECT_TRUE(seen.insert(e).second);
-      return std::make_unique<Fetch>(*this, experts);
+    std::unique_ptr<ExpertFetch> NewFetch(int32_t max_experts) override {
+      return std::make_unique<Fetch>(*this, max_experts);
     }
     int64_t memory_bytes() const override { return 0; }
     std::unique_ptr<ExpertSource> all;
@@ -180,7 +191,9 @@ TEST(ExpertRounds, NeverHoldMoreThanTheCapacity) {
                           .y = want.data()};
   Experts(backend, params);
   params.y = y.data();
-  EXPECT_TRUE(ExpertRounds(source, 0, params).Run(backend).ok());
+  ExpertRounds rounds(source, params.num_experts);
+  rounds.Begin(0, params);
+  EXPECT_TRUE(rounds.Run(backend).ok());
   EXPECT_TRUE(y == want);
   EXPECT_EQ(source.seen.size(), std::set<int32_t>(experts.begin(), experts.end()).size());
   EXPECT_EQ(source.held, 0);
@@ -229,6 +242,28 @@ TEST_F(FailingDisk, AnExpertThatCannotBeReadFailsItsPass) {
     }
     places_.disk().FailReadsAt("image", -1);
     EXPECT_TRUE(RunEverything(*model) == expected_);
+  }
+}
+
+// What the engine does after such a pass: up to verify_width rows overwrite nothing that they read,
+// whatever layers had run.
+TEST_F(FailingDisk, AFewRowsRunAgainAfterAFailedPassAsIfNothingHadHappened) {
+  constexpr int32_t kBegin = 61;
+  const std::vector<int32_t> tokens = TestTokens(80, places_.config().vocab_size, 9);
+  const auto cache = places_.Cache(2);
+  const auto model = places_.model().MakeModel(nullptr, cache.get());
+  for (const int32_t rows : {1, model->kv_shape().verify_width}) {
+    TestSequence calm(places_.model(), tokens), tried(*model, tokens);
+    calm.Run(0, kBegin);
+    tried.Run(0, kBegin);
+    const ForwardBatch batch = {{calm.Segment(kBegin, kBegin + rows)}};
+    const auto logits = places_.model().model().Forward(batch, &needs_).value();
+    const std::vector<float> expected(logits.begin(), logits.end());
+    places_.disk().FailReadsAt("image", places_.layout().Expert(3, needs_.expert).offset + 5);
+    EXPECT_FALSE(model->Forward({{tried.Segment(kBegin, kBegin + rows)}}).ok());
+    places_.disk().FailReadsAt("image", -1);
+    EXPECT_TRUE(tried.Run(kBegin, kBegin + rows) == expected) << rows;
+    EXPECT_TRUE(tried.Run(kBegin + rows, 80) == calm.Run(kBegin + rows, 80)) << rows;
   }
 }
 
@@ -289,12 +324,26 @@ TEST(EngramSource, DiskReadsARowOnceAPassAndMmapAsksForItsPages) {
       EXPECT_GE(counts.rows_read, 2 * columns);
       EXPECT_LE(counts.rows_read, 2 * columns * places.config().engram_max_ngram_size);
       EXPECT_EQ(counts.bytes_read, counts.rows_read * (dim + dim / 32));
-      EXPECT_GT(tables->memory_bytes(), 0);
     } else {
       EXPECT_EQ(counts.rows_read, 0);
       EXPECT_EQ(counts.ranges_advised > 0, place == WeightPlace::kMmap);
     }
-    EXPECT_EQ(tables->memory_bytes() == 0, place == WeightPlace::kMmap);
+  }
+}
+
+TEST(EngramSource, TakesWhatIsPlannedForAPass) {
+  Places places("tiny");
+  std::vector<EngramTable> shapes;
+  for (const StoredEngramTable& table : FindEngramTables(places.model().checkpoint())) {
+    shapes.push_back({.rows = table.view.rows, .dim = table.view.dim});
+  }
+  for (const WeightPlace place : {WeightPlace::kDisk, WeightPlace::kMmap, WeightPlace::kRam}) {
+    for (const int64_t max_rows : {1, 64, 100'000}) {
+      const auto tables = places.Engram(place);
+      tables->Reserve(max_rows);
+      EXPECT_EQ(tables->memory_bytes(), EngramMemoryBytes(place, shapes, max_rows));
+      EXPECT_GT(tables->memory_bytes(), 0);
+    }
   }
 }
 

@@ -114,4 +114,11 @@ ModelWeights BindWeights(const ModelConfig& config, const TensorTable& tensors) 
   return Binder(config, tensors).Bind();
 }
 
+ModelWeights WeightShapes(const ModelConfig& config) {
+  const std::vector<TensorSpec> specs = ExpectedTensors(config);
+  TensorTable tensors;
+  for (const TensorSpec& spec : specs) tensors.Add({.spec = &spec});
+  return BindWeights(config, tensors);
+}
+
 }  // namespace deepinfer

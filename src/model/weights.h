@@ -91,5 +91,7 @@ class TensorTable;
 // Points every weight into the table's tensors. Requires: the table holds all of
 // ExpectedTensors(config).
 ModelWeights BindWeights(const ModelConfig& config, const TensorTable& tensors);
+// The same without data: formats and sizes only.
+ModelWeights WeightShapes(const ModelConfig& config);
 
 }  // namespace deepinfer

@@ -9,6 +9,7 @@
 #include <new>
 #include <vector>
 
+#include "base/sanitizers.h"
 #include "schedule/cost_model.h"
 #include "schedule/waiting_queue.h"
 
@@ -86,7 +87,7 @@ TEST(Allocation, QueueOfAThousandIsVisitedWithoutAny) {
 }
 
 TEST(Allocation, VisitingAThousandTakesMicroseconds) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if DI_SANITIZED
   GTEST_SKIP() << "a sanitizer's time says nothing";
 #endif
   for (const int32_t num_tenants : {1, 1000}) {

@@ -124,6 +124,8 @@ void Scheduler::TakeExpired(MonotonicTime now, std::vector<SequenceId>& expired)
   }
 }
 
+void Scheduler::Release(SequenceId sequence) { At(sequence).spec.held = false; }
+
 void Scheduler::RequestPreemption(SequenceId sequence) { At(sequence).preempt_requested = true; }
 
 void Scheduler::ClearCache() {

@@ -7,6 +7,9 @@
 //             decode
 //   preempted its state and pages are in host memory; resumes exactly where it was
 //   ended     Finish() was called; remembered until no plan in flight names it
+// A sequence that is held (what it may say is not known yet) computes its prompt and then rests:
+// its decode rows come once it is released. While it rests it gives way as soon as nothing else can
+// run, and preempted it neither comes back nor stands in the way of others.
 //
 // A plan holds every decode row first, then what was preempted, then new sequences, then prefill
 // chunks: as many rows as the token budget and the time of a step allow; the higher priority first,
@@ -16,6 +19,8 @@
 //
 // Plans may be made ahead: what a step in flight will give is then known within bounds (a decode
 // step gives at least one token, at most its rows), and pages and snapshots are planned for both.
+// Rows may also sit a step out: they give no token, and what was planned behind them then runs
+// where they stood, on pages that are reserved already.
 // Ids are given to a new owner as soon as the old owner's last use is planned, because plans are
 // executed in order.
 //
@@ -43,7 +48,7 @@
 namespace deepinfer {
 
 struct SchedulerOptions {
-  int32_t max_num_seqs = 64;              // running and preempted sequences
+  int32_t max_num_seqs = 64;              // running and preempted sequences that do not rest
   int32_t max_num_batched_tokens = 2048;  // rows of a step
   int32_t max_model_len = 4096;           // prompt + output of a sequence
   int32_t max_waiting = 4096;             // sequences that have not started, at most kMaxWaiting
@@ -84,6 +89,7 @@ struct SequenceSpec {
   bool whole_prompt = false;
   bool scores_prompt = false;  // every prompt row gives logits; needs whole_prompt
   SequenceId after;            // waits until this one has computed its prompt or ended; -1: none
+  bool held = false;           // rests behind its prompt until Release()
 };
 
 // Counters since the start, and gauges (num_x of now).
@@ -105,7 +111,8 @@ struct RowsResult {
   bool ok = true;  // false: KV of these rows is useless; the owner will call Finish
   bool snapshot_taken = false;
   int32_t num_computed = 0;  // positions whose KV is now present
-  int32_t num_tokens = 0;    // prompt + output tokens now known
+  // Prompt + output tokens now known. Rows that sat out gave none, and num_computed is one less.
+  int32_t num_tokens = 0;
 };
 
 class Scheduler {
@@ -119,6 +126,8 @@ class Scheduler {
   StatusOr<SequenceId> Add(const SequenceSpec& spec);
   // Takes everything away from a sequence, in any state. Idempotent.
   void Finish(SequenceId sequence);
+  // It is no longer held, whatever its state.
+  void Release(SequenceId sequence);
   // False once an ended sequence is forgotten.
   bool Exists(SequenceId sequence) const;
 
@@ -132,9 +141,9 @@ class Scheduler {
   // A copy of a plan failed: what `copy` loaded is damaged and is found no more. The owner calls
   // Lose for its sequence once the plan's results are in.
   void Forget(const PlannedCopy& copy);
-  // What was loaded for this sequence is damaged: it waits again and computes everything anew, as a
-  // miss. Its rows in plans in flight have to be dropped, that is to be committed as not ok. Not of
-  // a running or preempted sequence: nothing happens.
+  // What was loaded for this sequence is damaged, or its pass failed: it waits again and computes
+  // everything anew, as a miss. Its rows in plans in flight have to be dropped, that is to be
+  // committed as not ok. Not of a running or preempted sequence: nothing happens.
   void Lose(SequenceId sequence);
   // What this sequence computed is wrong (its logits were no numbers): nobody finds its pages and
   // snapshots any more. The owner calls Finish next.
@@ -191,6 +200,7 @@ class Scheduler {
   int32_t ChunkOf(const Entry& entry, bool first) const;
   void AddRows(Entry& entry, PlannedRows rows, int32_t num_old_pages);
   void AttachSnapshot(PlannedRows& rows, int32_t end);
+  bool AnyWouldRun() const;
   bool BreakDeadlock();
   int32_t RowsLeft() const { return options_.max_num_batched_tokens - plan_->num_rows; }
   int32_t MaxReplayRows() const {

@@ -49,12 +49,13 @@ struct Scheduler::Entry {
   // A plan in flight names it.
   bool is_named() const { return in_flight + copies_in_flight > 0; }
   bool prefilling() const { return next_row < prefill_end; }
+  bool resting() const { return spec.held && !prefilling(); }
   MonotonicTime deadline() const { return has_started ? kNoDeadline : spec.start_deadline; }
   int32_t tokens_min() const { return num_tokens + in_flight_min; }
   int32_t tokens_max() const { return num_tokens + in_flight_max; }
   // Positions that will ever be computed: the last output token is not fed back.
   int32_t max_rows() const { return spec.num_prompt + std::max(0, spec.max_output - 1); }
-  // Tokens that a planned row set gives.
+  // Tokens that a planned row set gives, if it does not sit out.
   int32_t GivesMin(const PlannedRows& rows) const {
     return rows.samples && spec.max_output > 0 ? 1 : 0;
   }

@@ -77,7 +77,8 @@ int32_t Scheduler::RowsKeptFromDrafts() const {
 void Scheduler::PlanDecodeRows() {
   batch_.clear();
   for (Entry* entry : running_) {
-    if (!entry->prefilling() && entry->planned_in != plan_->number) batch_.push_back(entry);
+    if (entry->prefilling() || entry->resting() || entry->planned_in == plan_->number) continue;
+    batch_.push_back(entry);
   }
   // Who has rows in the plan keeps its pages, so who gives way last comes first.
   std::sort(batch_.begin(), batch_.end(), [](const Entry* a, const Entry* b) {
@@ -114,8 +115,12 @@ void Scheduler::PlanDecodeRows() {
 
 bool Scheduler::PlanResumes() {
   bool any = false;
-  while (!preempted_.empty() && RowsLeft() > 0) {
-    Entry& entry = *preempted_.front();
+  for (size_t i = 0; i < preempted_.size() && RowsLeft() > 0;) {
+    Entry& entry = *preempted_[i];
+    if (entry.resting()) {
+      ++i;
+      continue;
+    }
     if (entry.planned_in == plan_->number || !Resume(entry)) break;
     any = true;
   }
@@ -123,7 +128,9 @@ bool Scheduler::PlanResumes() {
 }
 
 void Scheduler::PlanStarts(MonotonicTime now) {
-  if (!preempted_.empty() || RowsLeft() <= 0) return;  // who was here before goes first
+  const bool any_comes_back = !std::all_of(preempted_.begin(), preempted_.end(),
+                                           [](const Entry* entry) { return entry->resting(); });
+  if (any_comes_back || RowsLeft() <= 0) return;  // who was here before goes first
   queue_.Visit(now, [this](int64_t id) {
     if (std::ssize(running_) >= options_.max_num_seqs || states_.num_free() == 0) {
       return VisitAnswer::kStop;
@@ -239,13 +246,27 @@ void Scheduler::AttachSnapshot(PlannedRows& rows, int32_t end) {
   if (rows.snapshot_slot >= 0) rows.snapshot_generation = snapshots_.generation(rows.snapshot_slot);
 }
 
-// Nothing can run although nothing is in flight: the newest sequence gives way.
+// Besides those that rest.
+bool Scheduler::AnyWouldRun() const {
+  const auto would = [](const Entry* entry) { return !entry->resting(); };
+  return !queue_.empty() || std::any_of(running_.begin(), running_.end(), would) ||
+         std::any_of(preempted_.begin(), preempted_.end(), would);
+}
+
+// Nothing can run although nothing is in flight: one that rests gives way, else the newest.
 bool Scheduler::BreakDeadlock() {
-  if (running_.empty()) return false;
-  Entry* const newest =
-      *std::max_element(running_.begin(), running_.end(), [](const Entry* a, const Entry* b) {
-        return std::tuple(-a->spec.priority, a->order) < std::tuple(-b->spec.priority, b->order);
-      });
+  if (running_.empty() || !AnyWouldRun()) return false;
+  for (size_t i = running_.size(); i-- > 0;) {
+    if (running_[i]->resting() && Preempt(*running_[i])) return true;
+  }
+  Entry* newest = nullptr;
+  for (Entry* entry : running_) {
+    if (entry->resting()) continue;
+    const bool later = newest == nullptr || std::tuple(-entry->spec.priority, entry->order) >
+                                                std::tuple(-newest->spec.priority, newest->order);
+    if (later) newest = entry;
+  }
+  if (newest == nullptr) return false;
   CHECK_GT(running_.size() + preempted_.size(), 1u);  // alone, a sequence always fits
   if (!Preempt(*newest)) PreemptByRecompute(*newest);
   return true;

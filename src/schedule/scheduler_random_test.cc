@@ -103,6 +103,8 @@ class RandomSchedule {
         if (Chance(12)) driver_.Preempt(any);
         if (Chance(40)) driver_.At(any).fail_in = 0;
         if (Chance(20)) driver_.At(any).loses_load = true;
+        if (Chance(4)) driver_.At(any).sits_out = 1 + Below(3);
+        if (Chance(4)) driver_.Release(any);
       }
       if (Chance(100)) driver_.scheduler().ClearCache();
       driver_.Advance(std::chrono::milliseconds(5));
@@ -113,6 +115,7 @@ class RandomSchedule {
       driver_.Execute();
       driver_.Commit();
     }
+    for (int i = 0; i < driver_.num_sequences(); ++i) driver_.Release(i);
     driver_.Run();
     driver_.CheckNothingHeld();
   }
@@ -132,6 +135,7 @@ class RandomSchedule {
                              .priority = Below(8) / 7,
                              .deadline_ms = Chance(8) ? Below(100) : -1,
                              .whole_prompt = Chance(12),
+                             .held = Chance(6),
                              .accepts = Below(3)};
     if (Chance(6) && driver_.num_sequences() > 0) request.after = driver_.num_sequences() - 1;
     const StatusOr<int> handle = driver_.TryAdd(request);

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/strings.h"
 #include "tokens/answer_test_util.h"
 #include "tokens/json.h"
 
@@ -234,7 +235,7 @@ TEST(AnswerParser, MalformedCallsAreDroppedAndCountedAndTheOthersStay) {
       head + open + "v" + Close("parameter"),
   };
   for (const std::string& bad : kCases) {
-    const std::string text = "x" + Block(good + "\n" + bad + "\n" + good) + kEos;
+    const std::string text = StrCat("x", Block(StrCat(good, "\n", bad, "\n", good)), kEos);
     const ParsedAnswer answer = ParseAllWays(text, false);
     EXPECT_EQ(answer.calls.size(), 2u) << text;
     EXPECT_EQ(answer.content, "x") << text;
@@ -267,7 +268,7 @@ TEST(AnswerParser, TextAfterAMalformedCallStays) {
   for (const std::string& bad :
        {Open("invoke") + Close("invoke"), Invoke("f", Open("parameter") + "v" + Close("parameter")),
         Invoke("f", open + "v"), Invoke("f", "text")}) {
-    for (const std::string& text : {"a" + Block(bad) + "b", "a\n\n" + bad + "\nb"}) {
+    for (const std::string& text : {StrCat("a", Block(bad), "b"), StrCat("a\n\n", bad, "\nb")}) {
       const ParsedAnswer answer = ParseAllWays(text, false);
       EXPECT_EQ(answer.content, "a\n\nb") << text;
       EXPECT_EQ(answer.num_malformed, 1) << text;

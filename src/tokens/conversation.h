@@ -4,6 +4,8 @@
 // tokens/prompt_encoder.h.
 #pragma once
 
+#include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -12,6 +14,7 @@
 
 #include "base/status.h"
 #include "tokens/json.h"
+#include "tokens/prompt_segments.h"
 
 namespace deepinfer {
 
@@ -44,6 +47,17 @@ struct ToolCall {
                            // the parameter name "arguments"
 };
 
+// An answer with calls as the model wrote it. Sent back as JSON it has lost its spelling: the order
+// of the arguments, white space, and how the text was cut into tokens.
+struct SampledAnswer {
+  std::vector<int32_t> ids;  // without EOS
+  std::string text;          // of these, markup included
+  bool in_thinking = false;  // it began inside thinking
+  std::string reasoning, content;
+  size_t num_calls = 0;
+  std::vector<PromptSegment> calls;  // its block of calls and the blank line before it
+};
+
 struct ToolDefinition {
   std::string name_space;  // empty = none
   std::string name;        // without the namespace
@@ -62,6 +76,9 @@ struct Message {
   std::string reasoning_content;
   std::vector<ToolCall> tool_calls;
   bool prefix = false;  // the last message: its text is continued, not answered
+  // What the model wrote when it made these tool_calls; null: not known. The prompt repeats it as
+  // far as the message still says the same, so that what was computed for it is found again.
+  std::shared_ptr<const SampledAnswer> sampled;
 
   // kTool only: which call of the last assistant message this answers, by id or else by name.
   std::string tool_call_id;

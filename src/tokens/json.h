@@ -52,6 +52,9 @@ inline constexpr int kMaxJsonDepth = 256;
 // deeper than max_depth.
 StatusOr<JsonValue> ParseJson(std::string_view text, int max_depth = kMaxJsonDepth);
 
+// Equal as JSON: numbers by their exact value (12 = 12.0), members in any order, items in theirs.
+bool SameJson(const JsonValue& a, const JsonValue& b);
+
 // json.dumps(value, ensure_ascii=False)
 std::string DumpJson(const JsonValue& value);
 // Appends a quoted JSON string, without escaping what is not ASCII.

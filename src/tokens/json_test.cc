@@ -86,5 +86,21 @@ TEST(Json, ManyKeysAreReadInLinearTime) {
   EXPECT_EQ(value->members.size(), 100'000u);
 }
 
+TEST(SameJson, IsByValue) {
+  const auto same = [](std::string_view a, std::string_view b) {
+    return SameJson(*ParseJson(a), *ParseJson(b));
+  };
+  EXPECT_TRUE(same(R"({"a": 1, "b": [true, null]})", R"({"b":[true,null],"a":1.0})"));
+  EXPECT_TRUE(same("1e2", "100"));
+  EXPECT_TRUE(same("-0.0", "0"));
+  EXPECT_FALSE(same("[1, 2]", "[2, 1]"));
+  EXPECT_FALSE(same("1", "\"1\""));
+  EXPECT_FALSE(same(R"({"a": 1})", R"({"a": 1, "b": null})"));
+  EXPECT_FALSE(same(R"({"a": 1})", R"({"b": 1})"));
+  EXPECT_FALSE(same("true", "false"));
+  // The same in F64.
+  EXPECT_FALSE(same("9007199254740993", "9007199254740992"));
+}
+
 }  // namespace
 }  // namespace deepinfer

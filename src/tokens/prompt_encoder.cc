@@ -161,6 +161,12 @@ class Renderer {
   void RenderAssistant(int i) {
     const Message& message = *turn(i).message;
     const bool answers_task = i > 0 && turn(i - 1).task().has_value();
+    if (SaysWhatWasSampled(i, KeepsThinking(i) && !answers_task)) {
+      out_.Ids(message.sampled->ids, message.sampled->text);
+      out_.Control(kEosToken);
+      in_thinking_ = false;
+      return;
+    }
     // A prefix of reasoning alone is continued inside the thinking.
     bool goes_on_thinking = false;
     if (KeepsThinking(i) && !answers_task) {
@@ -169,9 +175,28 @@ class Renderer {
       if (!goes_on_thinking) out_.Control(kThinkEndToken);
     }
     RenderBlocks(turn(i).blocks);
-    if (!message.tool_calls.empty()) RenderCalls(message.tool_calls);
+    if (message.sampled != nullptr) {
+      out_.Append(message.sampled->calls);
+    } else if (!message.tool_calls.empty()) {
+      RenderCalls(message.tool_calls);
+    }
     if (!message.prefix) out_.Control(kEosToken);
     in_thinking_ = goes_on_thinking;
+  }
+
+  // The whole answer can be repeated: reasoning and content came back as they were.
+  bool SaysWhatWasSampled(int i, bool with_thinking) const {
+    const Message& message = *turn(i).message;
+    if (message.sampled == nullptr || message.prefix) return false;
+    const SampledAnswer& sampled = *message.sampled;
+    if (sampled.in_thinking != with_thinking) return false;
+    if (with_thinking && sampled.reasoning != message.reasoning_content) return false;
+    std::string content;
+    for (const ContentPart& part : message.content) {
+      if (part.kind == ContentPart::Kind::kImage) return false;
+      content += part.text;
+    }
+    return message.content.size() <= 1 && content == sampled.content;
   }
 
   bool IsBlank(int i) const {
@@ -291,6 +316,10 @@ StatusOr<EncodedPrompt> EncodePrompt(const RenderedPrompt& prompt, const Tokeniz
     if (segment.kind == PromptSegment::Kind::kText) {
       const std::vector<int32_t> ids = tokenizer.Encode(segment.text, {.added_tokens = false});
       encoded.ids.insert(encoded.ids.end(), ids.begin(), ids.end());
+      continue;
+    }
+    if (segment.kind == PromptSegment::Kind::kIds) {
+      encoded.ids.insert(encoded.ids.end(), segment.ids.begin(), segment.ids.end());
       continue;
     }
     const std::optional<int32_t> id = tokenizer.IdOf(segment.text);

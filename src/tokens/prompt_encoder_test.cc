@@ -213,5 +213,44 @@ TEST(PromptEncoder, AMissingControlTokenIsNamed) {
             "the chat prompt needs the token <｜Nobody｜>, which the tokenizer does not have");
 }
 
+// ---- answers as they were sampled
+
+// A conversation with one call, whose sampled form holds ids that no text gives.
+Conversation WithSampled(std::string_view assistant, bool sampled_in_thinking) {
+  Conversation conversation = Parsed(StrCat(
+      R"({"tools": [{"function": {"name": "f"}}], "messages": [{"role": "user", "content": "u"},
+          {"role": "assistant", "tool_calls": [{"function": {"name": "f", "arguments": {}}}], )",
+      assistant, "}]}"));
+  SampledAnswer sampled{.ids = {900, 901}, .text = "AS SAMPLED", .reasoning = "r", .content = "c"};
+  sampled.in_thinking = sampled_in_thinking;
+  sampled.calls = {{.text = " CALLS "}};
+  conversation.messages[1].sampled = std::make_shared<const SampledAnswer>(sampled);
+  return conversation;
+}
+
+std::string TailOf(const Conversation& conversation) {
+  const std::string text = RenderPrompt(conversation, Texts())->Text();
+  return text.substr(text.find("<｜Assistant｜>"));
+}
+
+TEST(PromptEncoder, RepeatsASampledAnswerThatCameBackUnchanged) {
+  const Conversation conversation =
+      WithSampled(R"("content": "c", "reasoning_content": "r")", true);
+  EXPECT_EQ(TailOf(conversation), "<｜Assistant｜><think>AS SAMPLED<｜end▁of▁sentence｜>");
+  const auto encoded = EncodePrompt(*RenderPrompt(conversation, Texts()), TinyTokenizer());
+  const std::vector<int32_t> end(encoded->ids.end() - 3, encoded->ids.end());
+  EXPECT_EQ(end, (std::vector<int32_t>{900, 901, *TinyTokenizer().IdOf(kEosToken)}));
+}
+
+TEST(PromptEncoder, RepeatsTheSampledCallsBehindWhatChanged) {
+  const std::string kept = "<｜Assistant｜><think>r</think>other CALLS <｜end▁of▁sentence｜>";
+  EXPECT_EQ(TailOf(WithSampled(R"("content": "other", "reasoning_content": "r")", true)), kept);
+  EXPECT_EQ(TailOf(WithSampled(R"("content": "c")", true)),
+            "<｜Assistant｜><think></think>c CALLS <｜end▁of▁sentence｜>");
+  Conversation off = WithSampled(R"("content": "c", "reasoning_content": "r")", true);
+  off.thinking.enabled = false;  // it began inside thinking, this prompt does not
+  EXPECT_EQ(TailOf(off), "<｜Assistant｜></think>c CALLS <｜end▁of▁sentence｜>");
+}
+
 }  // namespace
 }  // namespace deepinfer

@@ -23,6 +23,10 @@ void PromptWriter::Image(std::string_view url) {
   image_urls_.emplace_back(url);
 }
 
+void PromptWriter::Ids(const std::vector<int32_t>& ids, std::string_view text) {
+  segments_.push_back({.kind = PromptSegment::Kind::kIds, .text = std::string(text), .ids = ids});
+}
+
 void PromptWriter::Append(const std::vector<PromptSegment>& segments) {
   for (const PromptSegment& segment : segments) {
     if (segment.kind == PromptSegment::Kind::kText) {

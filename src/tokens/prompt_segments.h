@@ -4,6 +4,7 @@
 // the ids are made: control tokens by name, text without looking for added tokens in it.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -12,9 +13,10 @@
 namespace deepinfer {
 
 struct PromptSegment {
-  enum class Kind { kText, kControl, kImage };
+  enum class Kind { kText, kControl, kImage, kIds };
   Kind kind = Kind::kText;
-  std::string text;  // kText: UTF-8. kControl, kImage: the token's spelling
+  std::string text;          // kText: UTF-8. kControl, kImage: the token's spelling. kIds: as shown
+  std::vector<int32_t> ids;  // kIds: tokens as they once were
 
   bool operator==(const PromptSegment&) const = default;
 };
@@ -26,6 +28,7 @@ class PromptWriter {
   void Text(std::string_view text);
   void Control(std::string_view token);
   void Image(std::string_view url);
+  void Ids(const std::vector<int32_t>& ids, std::string_view text);
   void Append(const std::vector<PromptSegment>& segments);
 
   std::vector<PromptSegment> TakeSegments() { return std::move(segments_); }

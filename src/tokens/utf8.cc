@@ -52,6 +52,10 @@ bool IsUtf8(std::string_view text) {
 
 }  // namespace
 
+std::string_view FirstCharacter(std::string_view text) {
+  return text.empty() ? text : text.substr(0, static_cast<size_t>(NextUtf8(text).num_bytes));
+}
+
 Utf8Step NextUtf8(std::string_view bytes) {
   CHECK(!bytes.empty());
   const auto first = static_cast<uint8_t>(bytes[0]);

@@ -22,6 +22,9 @@ struct Utf8Step {
 // Requires: !bytes.empty().
 Utf8Step NextUtf8(std::string_view bytes);
 
+// What one step goes over; nothing of an empty text. For messages, which quote whole characters.
+std::string_view FirstCharacter(std::string_view text);
+
 // `text` itself if it is UTF-8, else `repaired`, filled with the repaired copy.
 std::string_view RepairUtf8(std::string_view text, std::string& repaired);
 

@@ -87,14 +87,14 @@ TEST_F(BundledModel, EvalTasksGivesOneObjectAndRightAnswers) {
 TEST_F(BundledModel, WrongAnswersAreWrittenWithTheirPrompts) {
   Write("text.txt", "The farmer and the fox went to the river.");
   const auto result = nlohmann::json::parse(
-      Run("eval tasks --tasks count --items 40 --draft-items 1 --seed 5 --text text.txt --json "
+      Run("eval tasks --tasks sort --items 40 --draft-items 1 --seed 5 --text text.txt --json "
           "--wrong wrong.jsonl"));
-  const auto& count = result["tasks"]["count"];
+  const auto& sort = result["tasks"]["sort"];
   const auto lines = testing::Lines(testing::ReadFile(Path("wrong.jsonl")));
-  EXPECT_EQ(std::ssize(lines), count["total"].get<int>() - count["right"].get<int>());
-  ASSERT_FALSE(lines.empty());  // counting is what this model is bad at
+  EXPECT_EQ(std::ssize(lines), sort["total"].get<int>() - sort["right"].get<int>());
+  ASSERT_FALSE(lines.empty());  // sorting is what this model is bad at
   const auto wrong = nlohmann::json::parse(lines[0]);
-  EXPECT_EQ(wrong["task"], "count");
+  EXPECT_EQ(wrong["task"], "sort");
   EXPECT_NE(wrong["prompt"].get<std::string>().find("<｜User｜>"), std::string::npos);
   EXPECT_EQ(wrong["answer"].get<std::string>().find(wrong["expected"].get<std::string>() + "<｜"),
             std::string::npos);

@@ -87,6 +87,24 @@ TEST_F(Commands, InspectCountsAndFindsDamage) {
   EXPECT_NE(Error("deepinfer generate --prompt a", 1).find("model-00002"), std::string::npos);
 }
 
+TEST_F(Commands, InspectPlansWhatAnEngineWithTheseFlagsTakes) {
+  const std::string plan = "deepinfer inspect tiny --plan 8GiB --swa-slots 5 --max-num-seqs 3 ";
+  const json engine = json::parse(Output(plan + "--json"))["plan"]["engine"];
+  int64_t sum = 0;
+  for (const auto& [name, value] : engine.items()) {
+    if (name.ends_with("_bytes") && name != "total_bytes" && name != "index_scratch_bytes") {
+      sum += value.get<int64_t>();
+    }
+  }
+  EXPECT_EQ(sum, engine["total_bytes"]);
+  EXPECT_GT(engine["packed_weights_bytes"], 1'000'000);
+  EXPECT_EQ(engine["swa_slots_bytes"].get<int64_t>() % 5, 0);
+  const std::string text = Output(plan);
+  EXPECT_NE(text.find("SWA slots"), std::string::npos) << text;
+  EXPECT_NE(text.find(std::to_string(sum) + " bytes"), std::string::npos) << text;
+  EXPECT_NE(Error(plan + "--experts disk", 1).find("--weights-cache"), std::string::npos);
+}
+
 TEST_F(Commands, TheExampleAnswersThroughThePublicApi) {
   const std::string command = std::string(DI_EXAMPLE) + " tiny Hello World";
   const std::string text = Output(command);

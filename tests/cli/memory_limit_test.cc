@@ -6,11 +6,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/sanitizers.h"
 #include "command_runner.h"
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define DI_SANITIZED 1
-#endif
 
 namespace deepinfer {
 namespace {
@@ -64,7 +61,7 @@ bool LimitIsEnforced() {
 class MemoryLimit : public CommandTest {
  protected:
   void SetUp() override {
-#ifdef DI_SANITIZED
+#if DI_SANITIZED
     GTEST_SKIP() << "a sanitizer's own memory is larger than the limit";
 #endif
     if (!LimitIsEnforced()) GTEST_SKIP() << "this system does not enforce RLIMIT_DATA";

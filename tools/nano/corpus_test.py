@@ -186,6 +186,24 @@ class Definitions(unittest.TestCase):
         self.assertIsNone(tool_definitions.definition("f", "Does a thing with text.", {}, []))
 
 
+class Tools(unittest.TestCase):
+    DEFINITIONS = [(f"service{i}", json.dumps({"name": f"service{i}_{verb}"})) for i in range(320) for verb in ("get", "put", "list")]
+
+    @staticmethod
+    def services(lines):
+        return {json.loads(line)["name"].split("_")[0] for line in lines}
+
+    def test_a_held_out_service_is_held_out_whole(self):
+        training, held = corpus.split_tools(self.DEFINITIONS)
+        self.assertFalse(self.services(training) & self.services(held))
+        self.assertEqual(len(training) + len(held), len(self.DEFINITIONS))
+        self.assertTrue(8 <= len(self.services(held)) <= 36)
+
+    def test_a_split_by_definition_would_be_noticed(self):
+        training, held = corpus.split_tools([(line, line) for _, line in self.DEFINITIONS])
+        self.assertTrue(self.services(training) & self.services(held))
+
+
 class Fetching(unittest.TestCase):
     def test_a_file_with_a_wrong_hash_goes_and_one_with_the_right_hash_stays(self):
         with tempfile.TemporaryDirectory() as folder:

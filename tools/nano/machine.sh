@@ -1,5 +1,5 @@
 # Sourced by smoke.sh and train.sh: unpacks what was carried to the training machine, sets caches.
-#   CARRY: folder with *.xz of the material, what rows/bundle.sh gathers, and perhaps cache.tar.xz
+#   CARRY: folder with *.xz of the material, rows.tar.xz of rows/bundle.sh, and perhaps cache.tar.xz
 #          of an earlier run
 #   RUN:   where everything of the run lives
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -17,18 +17,14 @@ import lzma, os, shutil, sys, tarfile
 carry, run = sys.argv[1:]
 for name in sorted(os.listdir(carry)):
     source = os.path.join(carry, name)
-    if name == "cache.tar.xz":
+    if name in ("cache.tar.xz", "rows.tar.xz"):
         with tarfile.open(source) as tar:
-            tar.extractall(os.path.join(run, "cache"), filter="data")
+            folder = os.path.join(run, "cache") if name == "cache.tar.xz" else run
+            tar.extractall(folder, filter="data")
     elif name.endswith(".xz"):
         target = os.path.join(run, "material", name[:-3])
         with lzma.open(source) as packed, open(target, "wb") as out:
             shutil.copyfileobj(packed, out, 1 << 20)
-    elif os.path.isdir(source):
-        shutil.copytree(source, os.path.join(run, name), dirs_exist_ok=True)
-    elif name.startswith("nano_rows"):
-        shutil.copy(source, run)
-        os.chmod(os.path.join(run, name), 0o755)
     else:
         shutil.copy(source, os.path.join(run, "material"))
 PY

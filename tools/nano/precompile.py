@@ -31,7 +31,7 @@ def compile_one(options, i):
     options.graph = 0
     trainer = train.Trainer(options)
     v = variants(trainer.schedule)[i]
-    step = Step(trainer.model, trainer.optimizer, trainer.stats, options, v)
+    step = Step(trainer.model, trainer.optimizer, trainer.stats, options, v, trainer.peers)
     begun = time.monotonic()
     for _ in range(2):
         step.run(random_batch(trainer, v), 0.0)

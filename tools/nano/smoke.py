@@ -35,7 +35,7 @@ def look(trainer, phase, shape, v, seed):
         if cuda:
             torch.cuda.reset_peak_memory_stats()
         o.graph = 0
-        step = Step(trainer.model, trainer.optimizer, trainer.stats, o, v)
+        step = Step(trainer.model, trainer.optimizer, trainer.stats, o, v, trainer.peers)
         first = timed(trainer, step, source, 3) * 3 / 1e3
         eager = timed(trainer, step, source, STEPS)
         peak = torch.cuda.max_memory_allocated() / 2 ** 30 if cuda else 0

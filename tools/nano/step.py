@@ -46,8 +46,10 @@ def draft_forward(model, v, batch, result, through):
 
 
 class Step:
-    def __init__(self, model, optimizer, stats, options, variant):
-        self.model, self.optimizer, self.stats, self.o, self.v = model, optimizer, stats, options, variant
+    """run() is backward(), the sum of gradients and expert loads over all peers, update(); the first and the last are captured."""
+
+    def __init__(self, model, optimizer, stats, options, variant, peers):
+        self.model, self.optimizer, self.stats, self.o, self.v, self.peers = model, optimizer, stats, options, variant, peers
         device = model.embed.device
         self.cuda = device.type == "cuda"
         B, T = variant.B, variant.T
@@ -57,25 +59,21 @@ class Step:
         self.batch = {k: torch.zeros(s, dtype=d, device=device) for k, (s, d) in shapes.items()}
         self.slots = [({k: torch.zeros(s, dtype=d, pin_memory=self.cuda) for k, (s, d) in shapes.items()},
                        torch.cuda.Event() if self.cuda else None) for _ in range(SLOTS)]
-        self.count, self.graph, self.capturing = 0, None, options.graph and self.cuda
+        self.count, self.graph, self.capturing = 0, None, options.graph and self.cuda   # graph: of backward and of update
+        self.shared = None   # flat F32: gradients, then expert loads
         self.rng = np.random.default_rng(options.seed)
 
     def run(self, arrays, rate):
         """arrays: a batch of batches.Batches; rate: the learning rate."""
         self.load(arrays)
         self.optimizer.set_rate(rate)
-        if self.graph:
-            self.graph.replay()
-        else:
-            if self.capturing and self.count == EAGER_STEPS:
-                self.capture()
-                return self.run_captured_or_eager()
-            self.compute()
+        if self.capturing and self.graph is None and self.count == EAGER_STEPS:
+            self.capture()
+        backward, update = (graph.replay for graph in self.graph) if self.graph else (self.backward, self.update)
+        backward()
+        self.peers.add(self.shared)
+        update()
         self.count += 1
-
-    def run_captured_or_eager(self):
-        self.count += 1
-        self.graph.replay() if self.graph else self.compute()
 
     def load(self, arrays):
         slot, event = self.slots[self.count % SLOTS]
@@ -93,11 +91,14 @@ class Step:
         """On failure training goes on without the graph."""
         gc.collect()
         torch.cuda.synchronize()
-        graph = torch.cuda.CUDAGraph()
+        graphs = []
         try:
-            with torch.cuda.graph(graph, stream=torch.cuda.current_stream()):
-                self.compute()
-            self.graph = graph
+            for part in (self.backward, self.update):
+                graphs.append(torch.cuda.CUDAGraph())
+                # Other threads (a watchdog of the peers) may call CUDA meanwhile.
+                with torch.cuda.graph(graphs[-1], stream=torch.cuda.current_stream(), capture_error_mode="thread_local"):
+                    part()
+            self.graph = graphs
         except Exception as error:
             self.capturing = False
             for p in self.model.parameters():
@@ -105,7 +106,7 @@ class Step:
             torch.cuda.synchronize()
             print(f"no graph for {self.v}: {str(error)[:300]}", flush=True)
 
-    def compute(self):
+    def backward(self):
         m, v, o, batch = self.model, self.v, self.o, self.batch
         r, row_loss, square, pred = text_forward(m, v, batch)
         self.stats.text(batch["task"], row_loss.detach(), *self.answers(pred), r)
@@ -117,13 +118,25 @@ class Step:
             self.stats.draft(batch["task"], take(batch["kinds"], batch["anchors"] + 1) == ANSWER, d)
             loss = loss + (o.draft_weight if v.draft == "joint" else 1.0) * d["loss"]
         loss.backward()
-        if v.draft != "off":
-            self.balance(m.mtp, d["load"])   # not before: a backward pass may have saved the biases
         if v.draft == "only":
             for p in m.text_parameters():
                 p.grad = None
-        else:
-            self.balance(m.layers, r["load"])
+        self.parts = [p for p in m.parameters() if p.grad is not None]
+        self.loads = ([(m.layers, r["load"])] if v.draft != "only" else []) + ([(m.mtp, d["load"])] if v.draft != "off" else [])
+        self.shared = torch.cat([p.grad.flatten() for p in self.parts] + [load.float().flatten() for _, load in self.loads])
+        for p in self.parts:
+            p.grad = None
+
+    def update(self):
+        """From what all have, their sum in `shared`."""
+        if self.peers.world > 1:
+            self.shared.mul_(1 / self.peers.world)
+        sizes = [p.numel() for p in self.parts] + [load.numel() for _, load in self.loads]
+        pieces = self.shared.split(sizes)
+        for p, piece in zip(self.parts, pieces):
+            p.grad = piece.view_as(p)
+        for (layers, load), piece in zip(self.loads, pieces[len(self.parts):]):
+            self.balance(layers, piece.view_as(load))
         self.optimizer.step()
 
     def answers(self, pred):
@@ -132,7 +145,6 @@ class Step:
     @torch.no_grad()
     def balance(self, layers, load):
         """Router biases move towards experts with less work."""
-        load = load.float()
         for layer, mine in zip(layers, load):
             layer.gate_bias += self.o.bias_rate * torch.sign(mine.mean() - mine)
 

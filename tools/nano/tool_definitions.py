@@ -2,6 +2,7 @@
 
 Each is {"name", "description", "parameters"} with a small JSON schema. Used by corpus.py."""
 import gzip
+import hashlib
 import html
 import json
 import re
@@ -60,6 +61,7 @@ def complete(properties, required):
 
 
 def from_botocore(folder):
+    """-> pairs of service and definition, as the other sources."""
     for path in sorted(folder.glob("botocore/data/*/*/service-2.json.gz")):
         with gzip.open(path, "rt") as file:
             service = json.load(file)
@@ -73,7 +75,7 @@ def from_botocore(folder):
                 item = shapes[kind["member"]["shape"]]["type"] if kind["type"] == "list" else None
                 properties[key] = property_of(kind["type"], member.get("documentation"), kind.get("enum"), item)
             if (properties := complete(properties, required)) is not None:
-                yield definition(name, operation.get("documentation"), properties, required)
+                yield path.parts[-3], definition(name, operation.get("documentation"), properties, required)
 
 
 def from_openapi(path):
@@ -101,8 +103,8 @@ def from_openapi(path):
                                            schema.get("enum"), target(schema.get("items", {})).get("type"))
                           for key, schema, text, _ in fields}
             if (properties := complete(properties, required)) is not None:
-                yield definition(operation["operationId"], operation.get("description") or operation.get("summary"),
-                                 properties, required)
+                yield "github " + operation["operationId"].split("/")[0], definition(
+                    operation["operationId"], operation.get("description") or operation.get("summary"), properties, required)
 
 
 def from_discovery(folder):
@@ -118,17 +120,22 @@ def from_discovery(folder):
             properties = {key: property_of(value.get("type"), value.get("description"), value.get("enum"))
                           for key, value in parameters.items() if not value.get("repeated")}
             if (properties := complete(properties, required)) is not None:
-                yield definition(method["id"], method.get("description"), properties, required)
+                yield path.name.split(".")[0], definition(method["id"], method.get("description"), properties, required)
 
 
 def all_definitions(unpacked):
-    """Lines of JSON, unique by name, in a fixed order. unpacked: RAW/x."""
+    """Pairs of a service and a line of JSON, unique by name, in a fixed order. unpacked: RAW/x."""
     documents = "google-api-python-client/googleapiclient/discovery_cache/documents"
     names = set()
     for found in (from_openapi(unpacked / "octokit-openapi/package/generated/api.github.com.json"),
                   from_botocore(unpacked / "botocore"), from_discovery(unpacked / documents)):
-        for line in found:
+        for service, line in found:
             name = line and json.loads(line)["name"]
             if line and name not in names:
                 names.add(name)
-                yield line
+                yield service, line
+
+
+def is_held_out(service):
+    """One service in sixteen is never trained on, by its name."""
+    return int(hashlib.sha256(service.encode()).hexdigest(), 16) % 16 == 0

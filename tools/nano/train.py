@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Trains the bundled model: the phases of schedule.json in one process, until a deadline.
+"""Trains the bundled model: the phases of schedule.json, one process a GPU, until a deadline.
 
     train.py --model models/nano --material DIR --rows PROGRAM --out DIR --deadline-at 1500
 
@@ -23,6 +23,7 @@ from engram import token_classes
 from model import Config, Model
 from optimizer import Optimizer
 from read_checkpoint import fill
+from peers import Peers, launch, launched
 from batches import ANSWER, Batches, TEXT, refused, row_command, text_path
 from stats import Stats
 from step import Step, draft_forward, text_forward, variant_of
@@ -35,18 +36,20 @@ class NotFinite(Exception):
 
 
 class Trainer:
-    def __init__(self, o):
+    def __init__(self, o, peers=None):
         self.o, self.begun = o, time.monotonic()
+        self.peers = peers or Peers(o.device)
         torch.manual_seed(o.seed)
         torch.set_float32_matmul_precision("high")
         if o.device == "cuda":
             torch.cuda.set_stream(torch.cuda.Stream())
         os.makedirs(o.out, exist_ok=True)
-        self.log_file = open(os.path.join(o.out, "log.jsonl"), "a")
+        self.log_file = open(os.path.join(o.out, "log.jsonl"), "a") if self.peers.first else None
         with open(os.path.join(o.model, "config.json")) as file:
             self.config = Config.from_hf(json.load(file))
         self.model = Model(self.config, token_classes(o.model, self.config)).to(o.device)
         self.meta = self.start_weights()
+        self.align()
         self.optimizer = Optimizer(self.model, o.slow)
         with open(o.schedule) as file:
             self.schedule = json.load(file)
@@ -69,7 +72,13 @@ class Trainer:
     def now(self):
         return time.monotonic() - self.begun
 
+    def align(self):
+        """-> how far the peers' weights had come apart; 0 as long as they compute alike."""
+        return self.peers.align([*self.model.parameters(), *self.model.buffers()])
+
     def log(self, event, **values):
+        if not self.peers.first:
+            return
         record = dict(event=event, t=round(self.now(), 1), **values)
         self.log_file.write(json.dumps(record) + "\n")
         self.log_file.flush()
@@ -86,6 +95,7 @@ class Trainer:
         o = self.o
         T, B = shape[:2]
         mix = {k: v for k, v in self.schedule["mixes"][phase["mix"]].items() if k not in self.without}
+        seed += 50 * self.peers.rank   # phases are 100 apart, shapes 1
         return Batches([row_command(o.rows, o.model, o.material)] * o.processes, mix, self.names, T, B, text_path(o.material, "train"),
                        seed, o.context_share, self.config.draft_block, o.blocks // B)
 
@@ -95,10 +105,10 @@ class Trainer:
         phases = self.schedule["phases"]
         names = [p["name"] for p in phases]
         phases = phases[names.index(o.from_phase) if o.from_phase else 0:names.index(o.to_phase) + 1 if o.to_phase else None]
-        self.log("start", parameters=sum(p.numel() for p in self.model.parameters()), deadline=o.deadline_at,
+        self.log("start", processes=self.peers.world, parameters=sum(p.numel() for p in self.model.parameters()), deadline=o.deadline_at,
                  phases=[p["name"] for p in phases], init=o.init, torch=torch.__version__)
         for i, phase in enumerate(phases):
-            left = o.deadline_at - o.reserve - self.now()
+            left, = self.peers.agree(o.deadline_at - o.reserve - self.now())
             if left < o.least_phase:
                 self.log("skipped", phase=phase["name"], left=round(left, 1))
                 continue
@@ -110,18 +120,20 @@ class Trainer:
         sources = [self.batches(phase, shape, seed + j) for j, shape in enumerate(phase["shapes"])]
         try:
             self.train(phase, ends, sources)
-            self.save(phase["name"])
-            if phase["draft"] == "only":
+            self.log("aligned", apart=self.align())
+            if self.peers.first:
+                self.save(phase["name"])
+            if self.peers.first and phase["draft"] == "only":
                 self.calibrate(phase, sources[0])
         finally:
             for source in sources:
                 source.stop()
-        if phase["quant"]:
+        if self.peers.first and phase["quant"]:
             self.export()
 
     def train(self, phase, ends, sources):
         o = self.o
-        steps = [Step(self.model, self.optimizer, self.stats, o, variant_of(phase, shape)) for shape in phase["shapes"]]
+        steps = [Step(self.model, self.optimizer, self.stats, o, variant_of(phase, shape), self.peers) for shape in phase["shapes"]]
         for step, source in zip(steps, sources):
             before = self.now()
             for _ in range(o.first_steps):
@@ -131,27 +143,37 @@ class Trainer:
                      seconds=round(self.now() - before, 1))
         begin, done = self.now(), [0] * len(steps)
         self.mark = (begin, self.meta["tokens"])
-        next_held = begin
-        while (now := self.now()) < ends:
-            f = (now - begin) / max(ends - begin, 1e-3)
+        self.next_held = begin
+        while True:
+            now = self.now()
+            going, f = self.peers.agree(now < ends, (now - begin) / max(ends - begin, 1e-3))
+            if not going:
+                break
             i = min(range(len(steps)), key=lambda j: done[j] / phase["shapes"][j][2])
             warm = min(1.0, (self.total_steps + 1) / self.schedule["warm_steps"])
             self.one(steps[i], sources[i], warm * (phase["rate"][0] * (1 - f) + phase["rate"][1] * f))
             done[i] += steps[i].v.B * steps[i].v.T
-            if now - self.mark[0] > o.log_every:
-                self.report(phase, steps[i], f, sources)
-            if now - self.saved_at > o.save_every:
-                self.save(phase["name"])
-            if o.held_every and now >= next_held:
-                next_held = now + o.held_every
-                self.held = self.held_loss(steps[0].v)
-        self.report(phase, steps[i] if sum(done) else steps[0], 1.0, sources)
+            if self.peers.first:
+                self.look_after(phase, steps, i, f, sources)
+        if self.peers.first:
+            self.report(phase, steps[i] if sum(done) else steps[0], 1.0, sources)
         self.meta["phases"].append(dict(name=phase["name"], seconds=round(self.now() - begin), tokens=self.meta["tokens"]))
+
+    def look_after(self, phase, steps, i, f, sources):
+        """What is due now and then, by the first of the peers alone: the others wait."""
+        o, now = self.o, self.now()
+        if now - self.mark[0] > o.log_every:
+            self.report(phase, steps[i], f, sources)
+        if now - self.saved_at > o.save_every:
+            self.save(phase["name"])
+        if o.held_every and now >= self.next_held:
+            self.next_held = now + o.held_every
+            self.held = self.held_loss(steps[0].v)
 
     def one(self, step, source, rate):
         step.run(source.get(), rate)
         self.total_steps += 1
-        self.meta["tokens"] += step.v.B * step.v.T
+        self.meta["tokens"] += step.v.B * step.v.T * self.peers.world
 
     def synchronize(self):
         if self.o.device == "cuda":
@@ -246,6 +268,7 @@ def parser():
     p.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     p.add_argument("--compile", type=int, default=int(torch.cuda.is_available()))
     p.add_argument("--graph", type=int, default=1, help="capture each step as a CUDA graph")
+    p.add_argument("--gpus", type=int, default=1, help="a process for each, with the batch of the schedule for each")
     p.add_argument("--processes", type=int, default=12, help="nano_rows processes of each shape")
     p.add_argument("--without", nargs="*", default=[], help="tasks to leave out of the mixes")
     p.add_argument("--slow", type=float, default=0.5, help="learning-rate factor of norms, stream mixes, gates, sinks")
@@ -268,8 +291,12 @@ def parser():
 
 def main():
     o = parser().parse_args()
+    if o.gpus > 1 and not launched():
+        sys.exit(launch(o.gpus))
     try:
-        Trainer(o).run()
+        trainer = Trainer(o)
+        trainer.run()
+        trainer.peers.end()
     except NotFinite as error:
         print(f"train: stopped: {error}", flush=True)
         sys.exit(3)

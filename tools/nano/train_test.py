@@ -18,6 +18,7 @@ from safetensors.torch import load_file, save_file
 
 import check_export
 import draft
+import peers
 import toy
 from batches import ANSWER, CONTEXT, Batches, loss_weights
 from checkpoint import current, load_weights, save_weights
@@ -25,7 +26,10 @@ from engram import token_classes
 from export import fp4, fp8
 from model import Config, Model
 from numerics import weight4, weight8
-from stats import answers_right
+from optimizer import Optimizer
+from stats import Stats, answers_right
+from step import Step, Variant
+from train import parser
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ENGINE = os.environ.get("DI_ENGINE")
@@ -114,6 +118,76 @@ class Chain(unittest.TestCase):
             check_export.check(folder, figures, free=False)
         self.assertEqual(figures.bad, 0, said.getvalue())
         self.assertGreater(len(said.getvalue().splitlines()), 5)
+
+
+def step_on(folder, rank, world, port, rows, file):
+    """Process `rank` of `world`: two steps on some of four rows; writes what it has afterwards."""
+    os.environ.update({peers.RANK: str(rank), peers.WORLD: str(world), peers.PORT: str(port), "GLOO_SOCKET_IFNAME": "lo"})
+    torch.manual_seed(1)
+    torch.set_num_threads(1)
+    model = model_of(os.path.join(folder, "model"))
+    with torch.no_grad():
+        model.embed += rank * 0.01 * (world > 1)   # what align() must put right
+    options = parser().parse_args([*toy.make(folder), "--out", folder])
+    variant, rng = Variant(64, len(rows), True, False, "off"), np.random.default_rng(3)
+    arrays = dict(ids=rng.integers(40, 120, (4, 64)).astype(np.int32), weights=np.full((4, 64), 1 / 64, np.float32),
+                  kinds=np.full((4, 64), ANSWER, np.uint8), task=np.zeros(4, np.int64), anchors=np.ones((4, options.blocks // len(rows)), np.int64))
+    together = peers.Peers("cpu")
+    apart = together.align([*model.parameters(), *model.buffers()])
+    step = Step(model, Optimizer(model, 0.5), Stats(["text"], len(model.c.idx_src), model.c.draft_block, "cpu"), options, variant, together)
+    step.run({name: array[rows] for name, array in arrays.items()}, 1e-3)
+    first = step.shared[:sum(p.numel() for p in step.parts)].clone()   # without the expert loads
+    step.run({name: array[rows] for name, array in arrays.items()}, 1e-3)
+    torch.save(dict(apart=apart, first=first, state=model.state_dict()), file)
+
+
+class Together(unittest.TestCase):
+    def test_two_processes_compute_what_one_does_with_the_rows_of_both(self):
+        with tempfile.TemporaryDirectory() as folder:
+            toy.make(folder)
+            spawn, files = torch.multiprocessing.get_context("spawn"), [os.path.join(folder, f"{i}.pt") for i in range(3)]
+            processes = [spawn.Process(target=step_on, args=(folder, 0, 1, 0, [0, 1, 2, 3], files[2]))]
+            port = peers.free_port()
+            processes += [spawn.Process(target=step_on, args=(folder, i, 2, port, [2 * i, 2 * i + 1], files[i])) for i in range(2)]
+            for process in processes:
+                process.start()
+            for process in processes:
+                process.join()
+                self.assertEqual(process.exitcode, 0)
+            a, b, alone = map(torch.load, files)
+        self.assertAlmostEqual(a["apart"], 0.01, 4)
+        self.assertTrue(torch.equal(a["first"], b["first"]))
+        self.assertTrue(all(torch.equal(a["state"][name], b["state"][name]) for name in a["state"]))
+        error = (a["first"] - alone["first"]).norm() / alone["first"].norm()
+        self.assertLess(error.item(), 5e-3)   # BF16
+
+    def test_the_chain_in_two_processes(self):
+        with tempfile.TemporaryDirectory() as folder:
+            run = train(toy.make(folder), "--out", os.path.join(folder, "out"), "--deadline-at", SECONDS, "--reserve", "2", "--gpus", "2")
+            self.assertEqual(run.returncode, 0, run.stdout + run.stderr)
+            with open(os.path.join(folder, "out", "log.jsonl")) as file:
+                log = [json.loads(line) for line in file]
+        self.assertEqual(log[0]["processes"], 2)
+        self.assertEqual([r["apart"] for r in log if r["event"] == "aligned"], [0.0] * 5)
+        self.assertEqual(sorted({r["phase"] for r in log if r["event"] == "train"}), ["A", "B", "C", "D", "E"])
+        self.assertEqual(log[-1]["event"], "done")
+
+    def test_a_process_that_fails_ends_the_others(self):
+        program = """import os, sys, time
+sys.path.insert(0, sys.argv[1])
+import peers
+if not peers.launched():
+    sys.exit(peers.launch(2))
+if os.environ[peers.RANK] == "1":
+    sys.exit(3)
+time.sleep(600)
+"""
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "fails.py")
+            with open(path, "w") as file:
+                file.write(program)
+            run = subprocess.run([sys.executable, path, HERE], timeout=300)
+        self.assertEqual(run.returncode, 3)
 
 
 class Parts(unittest.TestCase):

@@ -10,14 +10,7 @@
 #include <new>
 
 #include "base/check.h"
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define DI_SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define DI_SANITIZED 1
-#endif
-#endif
+#include "base/sanitizers.h"
 
 namespace deepinfer {
 namespace {
@@ -29,7 +22,7 @@ constexpr int kMaxFrames = 32;
 void* first_frames[kMaxFrames];
 std::atomic<int> num_first_frames{0};
 
-#ifndef DI_SANITIZED
+#if !DI_SANITIZED
 void* Taken(void* memory) {
   if (!armed.load(std::memory_order_relaxed)) return memory;
   if (num_allocations.fetch_add(1) == 0) num_first_frames = backtrace(first_frames, kMaxFrames);
@@ -44,11 +37,7 @@ void GivenBack(void* memory) {
 
 }  // namespace
 
-#ifdef DI_SANITIZED
-bool CountsAllocations() { return false; }
-#else
-bool CountsAllocations() { return true; }
-#endif
+bool CountsAllocations() { return !DI_SANITIZED; }
 
 AllocationCounter::AllocationCounter() {
   void* frames[1];
@@ -67,7 +56,7 @@ void AllocationCounter::PrintFirst() const {
 
 }  // namespace deepinfer
 
-#ifndef DI_SANITIZED
+#if !DI_SANITIZED
 
 // glibc's own names of what is replaced here. operator new of libstdc++ calls malloc; it is
 // replaced, too, so that what a compiler merges or elides cannot hide one.

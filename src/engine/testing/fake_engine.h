@@ -29,6 +29,9 @@ struct FakeOptions {
   const Tokenizer* tokenizer = nullptr;
   FakeModel::LogitsFn logits = nullptr;  // null: FakeModel's own
   Drafter* drafter = nullptr;
+  ConstraintSource* grammars = nullptr;
+  // Masks are waited for, so that a test knows in which step a token comes.
+  MaskOptions masks = {.wait_least = std::chrono::minutes(1)};
   uint64_t rng_seed = 1;
   Duration pass_time{0};  // what the clock says that each pass takes; without `async`
 };
@@ -61,13 +64,16 @@ class FakeEngine {
                           },
                       .memory = memory_.get(),
                       .drafter = options.drafter,
+                      .grammars = options.grammars,
                       .tokenizer = options.tokenizer,
                       .rng = &rng_,
                       .clock = &clock_,
                       .vocab_size = options.vocab_size,
                       .eos_id = FakeModel::kEos},
-        EngineCoreOptions{
-            .scheduler = options.scheduler, .async = options.async, .num_step_times = 64});
+        EngineCoreOptions{.scheduler = options.scheduler,
+                          .async = options.async,
+                          .masks = options.masks,
+                          .num_step_times = 64});
   }
 
   EngineCore& core() { return *core_; }

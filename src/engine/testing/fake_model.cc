@@ -73,14 +73,39 @@ KvShape FakeModel::Shape() {
 StatusOr<std::span<const float>> FakeModel::Forward(const ForwardBatch& batch) {
   logits_.clear();
   pass_rows_.push_back(0);
-  if (std::ssize(pass_rows_) == failing_pass_ || fail_next_pass_.exchange(false))
+  if (Fails(batch)) {
+    for (const ForwardSegment& segment : batch.segments) WriteGarbage(segment);
     return Internal("layer 3: cannot read");
+  }
   for (const ForwardSegment& segment : batch.segments) {
     pass_rows_.back() += segment.end - segment.begin;
     RunSegment(segment);
   }
   num_rows_ += pass_rows_.back();
   return logits_;
+}
+
+bool FakeModel::Fails(const ForwardBatch& batch) {
+  if (std::ssize(pass_rows_) == failing_pass_) return true;
+  if (num_failing_passes_ > 0) {
+    --num_failing_passes_;
+    return true;
+  }
+  const auto has_token = [this](const ForwardSegment& s) {
+    return std::find(s.tokens + s.begin, s.tokens + s.end, failing_token_) != s.tokens + s.end;
+  };
+  return std::any_of(batch.segments.begin(), batch.segments.end(), has_token);
+}
+
+// What the layers before the failing one wrote.
+void FakeModel::WriteGarbage(const ForwardSegment& s) {
+  for (int32_t p = std::max(s.begin, s.keep_entries_below); p < s.end; ++p) {
+    Write(PageRecord(*s.kv, p), {0, -1});
+  }
+  const int32_t rows = s.kv->shape().ring_rows;
+  for (int32_t p = std::max({s.begin, s.keep_rings_below, s.end - rows}); p < s.end; ++p) {
+    Write(RingRecord(*s.kv, 0, p), {0, -1});
+  }
 }
 
 void FakeModel::RunSegment(const ForwardSegment& s) {

@@ -19,7 +19,7 @@ namespace deepinfer::testing {
 
 class FakeModel {
  public:
-  static constexpr int32_t kWindow = 8, kDraftLength = 2, kVerifyWidth = 1 + kDraftLength;
+  static constexpr int32_t kWindow = 8, kDraftLength = 5, kVerifyWidth = 1 + kDraftLength;
   static constexpr int32_t kEncoderRings = 2, kDecoderRings = 2, kKeep = 20;
   static constexpr int32_t kEos = 1;
 
@@ -38,11 +38,17 @@ class FakeModel {
   int64_t num_rows() const { return num_rows_; }
   // The pass with this number, counted from 1, fails.
   void FailPass(int64_t number) { failing_pass_ = number; }
-  void FailNextPass() { fail_next_pass_ = true; }  // from another thread, too
+  // From another thread, too. A pass that fails has written garbage where its rows go.
+  void FailNextPasses(int32_t count) { num_failing_passes_ = count; }
+  void FailNextPass() { FailNextPasses(1); }
+  // Every pass fails that has a row of this token.
+  void FailToken(int32_t token) { failing_token_ = token; }
   // Rows whose newest token is this one give logits that are not numbers.
   void SpoilToken(int32_t token) { spoiled_token_ = token; }
 
  private:
+  bool Fails(const ForwardBatch& batch);
+  static void WriteGarbage(const ForwardSegment& segment);
   void RunSegment(const ForwardSegment& segment);
   void CheckWindow(const ForwardSegment& segment, int32_t ring, int32_t position, int32_t begin,
                    int32_t stored_from);
@@ -56,7 +62,8 @@ class FakeModel {
   std::vector<int32_t> pass_rows_;
   int64_t num_rows_ = 0;
   int64_t failing_pass_ = 0;
-  std::atomic<bool> fail_next_pass_{false};
+  std::atomic<int32_t> num_failing_passes_{0};
+  std::atomic<int32_t> failing_token_{-1};
   int32_t spoiled_token_ = -1;
 };
 

@@ -29,8 +29,9 @@ SimulatedDisk& TinyDisk() {
   return *disk;
 }
 
-std::unique_ptr<LoadedEngine> LoadTiny(EngineOptions options) {
+std::unique_ptr<LoadedEngine> LoadTiny(EngineOptions options, int32_t grammar_workers) {
   options.model = kTinyDir;
+  options.grammar_workers = grammar_workers;
   if (options.kv_cache_bytes == 0) options.kv_cache_bytes = 4 << 20;
   if (options.num_threads == 0) options.num_threads = 1;
   auto engine = LoadedEngine::Load(options, TinyDisk(), RealRng());

@@ -15,7 +15,7 @@ inline constexpr char kTinyDir[] = "/tiny";
 SimulatedDisk& TinyDisk();
 
 // One thread and 4 MiB of KV pages, if `options` does not say otherwise.
-std::unique_ptr<LoadedEngine> LoadTiny(EngineOptions options);
+std::unique_ptr<LoadedEngine> LoadTiny(EngineOptions options, int32_t grammar_workers = 0);
 
 // BOS and ordinary ids; other salts give other ids.
 std::vector<int32_t> TinyPrompt(int32_t length, int32_t salt);

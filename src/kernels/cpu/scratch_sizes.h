@@ -30,6 +30,7 @@ ScratchBytes IndexSelectScratchBytes(int32_t num_threads, const IndexSelectParam
                                      int32_t max_visible);
 ScratchBytes RouterScratchBytes(const RouterParams& params);
 // num_slots: of a row: window, selection and, in a draft block, the block's rows.
-ScratchBytes SparseAttentionScratchBytes(const SparseAttentionParams& params, int32_t num_slots);
+ScratchBytes SparseAttentionScratchBytes(VariantId variant, const SparseAttentionParams& params,
+                                         int32_t num_slots);
 
 }  // namespace deepinfer

@@ -5,6 +5,8 @@
 #include <cstring>
 #include <thread>
 
+#include "base/sanitizers.h"
+
 namespace deepinfer {
 namespace {
 
@@ -94,7 +96,7 @@ TEST(ThreadScratchDeathTest, ReserveUnderAnOpenFrameWouldMoveItsArrays) {
       "num_frames_");
 }
 
-#if defined(__SANITIZE_ADDRESS__)
+#if DI_ASAN
 TEST(ThreadScratchDeathTest, AddressSanitizerSeesTheEndOfAnArrayAndOfItsFrame) {
   ThreadScratch::Mine().Reserve(4096);
   ScratchFrame frame;

@@ -44,6 +44,34 @@ TEST(EngramGather, DecodesRowsBitForBit) {
   }
 }
 
+// Every code beside every scale; NaN only where the code, or 0 times the byte 255, is one.
+TEST(EngramGather, DecodesEveryCodeAndScale) {
+  std::vector<uint8_t> data, scale;
+  std::vector<int32_t> rows;
+  for (int e = 0; e < 256; ++e) {
+    for (int code = 0; code < 256; ++code) data.push_back(static_cast<uint8_t>(code));
+    scale.insert(scale.end(), 8, static_cast<uint8_t>(e));
+    rows.push_back(e);
+  }
+  const auto run = [&](VariantId variant) {
+    Guarded<bf16> out(256 * 256);
+    EngramGather({.variant = variant}, {.num_tokens = 256,
+                                        .columns = 1,
+                                        .table = {256, 256, data.data(), scale.data()},
+                                        .rows = rows.data(),
+                                        .out = out.data()});
+    EXPECT_TRUE(out.GuardsIntact());
+    return out.ToVector();
+  };
+  const auto cpu = run(kCpuVariant), ref = run(kRefVariant);
+  for (size_t i = 0; i < cpu.size(); ++i) {
+    EXPECT_EQ(testing::UlpDistance(cpu[i], ref[i]), 0) << i / 256 << " " << i % 256;
+    if (i / 256 < 255) {
+      EXPECT_EQ(std::isnan(ToFloat(cpu[i])), i % 128 == 127) << i;
+    }
+  }
+}
+
 struct MixCase {
   MixCase(int32_t tokens, int32_t dim, DataKind kind, uint64_t seed) : tokens(tokens), dim(dim) {
     Random random(seed);

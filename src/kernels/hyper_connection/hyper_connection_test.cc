@@ -147,6 +147,105 @@ TEST(HyperMix, RowsDoNotDependOnTheBatch) {
       });
 }
 
+// A token's coefficients come with its neighbours' in one vector.
+TEST(HyperMix, ABrokenTokenLeavesItsNeighboursAlone) {
+  Random random(35);
+  const Weights w = MakeWeights(40);
+  const std::vector<bf16> good = MakeBf16(DataKind::kNormal, 7, kStreams * 40, random);
+  std::vector<Coefficients> expected(7), out(7);
+  MixRows(kCpu, w, good.data(), 40, 7, expected.data());
+  for (int broken = 0; broken < 7; ++broken) {
+    std::vector<bf16> x = good;
+    x[broken * kStreams * 40 + 11] = ToBf16(NAN);
+    MixRows(kCpu, w, x.data(), 40, 7, out.data());
+    for (int t = 0; t < 7; ++t) {
+      for (int k = 0; k < kMixes; ++k) EXPECT_EQ(std::isnan(out[t].all()[k]), t == broken);
+      EXPECT_EQ(BitEqual(&out[t], &expected[t], 1), t != broken) << t << " of " << broken;
+    }
+  }
+}
+
+// Mixes so far apart that exponentials are infinite, subnormal or 0.
+TEST(HyperMix, MatchesTheOracleWhereExponentialsEnd) {
+  Random random(36);
+  for (const float size : {20.0f, 95.0f, 1000.0f}) {
+    std::vector<float> mix;
+    for (int k = 0; k < kMixes; ++k) mix.push_back(size * static_cast<float>(random.Normal()));
+    const std::vector<float> base(kMixes, 0);
+    const Coefficients cpu = Split(kCpu, mix, base, {1, 1, 1});
+    const Coefficients ref = Split(kRef, mix, base, {1, 1, 1});
+    EXPECT_LT(Compare(cpu.all(), ref.all(), kMixes).max_abs, kCoefficientLimit) << size;
+  }
+}
+
+// [num_tokens, ...] of the three ops in a row, for any number of streams.
+struct AnyStreams {
+  std::vector<float> coefficients;  // pre, post, comb
+  std::vector<bf16> collapsed, streams;
+};
+
+AnyStreams RunAll(const Backend& backend, int32_t hc, int32_t dim, int32_t num_tokens) {
+  Random random(37);
+  const int32_t num_mixes = (2 + hc) * hc;
+  std::vector<float> fn, base;
+  for (int32_t i = 0; i < num_mixes * hc * dim; ++i)
+    fn.push_back(static_cast<float>(random.Normal() / std::sqrt(hc * dim)));
+  for (int32_t i = 0; i < num_mixes; ++i) base.push_back(static_cast<float>(random.Normal()));
+  const float scale[] = {1.0f, 0.7f, 1.3f};
+  const std::vector<bf16> y = MakeBf16(DataKind::kNormal, num_tokens, dim, random);
+  AnyStreams all;
+  all.streams = MakeBf16(DataKind::kNormal, num_tokens * hc, dim, random);
+  Guarded<float> pre(num_tokens * hc), post(num_tokens * hc), comb(num_tokens * hc * hc);
+  HyperMix(backend, {.num_tokens = num_tokens,
+                     .num_streams = hc,
+                     .dim = dim,
+                     .sinkhorn_iterations = 20,
+                     .norm_eps = 1e-20f,
+                     .hc_eps = 1e-6f,
+                     .streams = all.streams.data(),
+                     .fn = fn.data(),
+                     .base = base.data(),
+                     .scale = scale,
+                     .pre_next = pre.data(),
+                     .post = post.data(),
+                     .comb = comb.data()});
+  Guarded<bf16> collapsed(num_tokens * dim);
+  HyperCollapse(backend, {.num_tokens = num_tokens,
+                          .num_streams = hc,
+                          .dim = dim,
+                          .streams = all.streams.data(),
+                          .pre = pre.data(),
+                          .out = collapsed.data()});
+  HyperUpdate(backend, {.num_tokens = num_tokens,
+                        .num_streams = hc,
+                        .dim = dim,
+                        .y = y.data(),
+                        .post = post.data(),
+                        .comb = comb.data(),
+                        .streams = all.streams.data()});
+  EXPECT_TRUE(pre.GuardsIntact() && post.GuardsIntact() && comb.GuardsIntact());
+  EXPECT_TRUE(collapsed.GuardsIntact());
+  for (const auto* part : {&pre, &post, &comb})
+    all.coefficients.insert(all.coefficients.end(), part->data(), part->data() + part->size());
+  all.collapsed = collapsed.ToVector();
+  return all;
+}
+
+TEST(HyperConnection, AnyNumberOfStreamsMatchesTheOracle) {
+  for (int32_t hc = 1; hc <= 8; ++hc) {
+    for (const int32_t dim : {1, 24, 37}) {
+      for (const int32_t num_tokens : {1, 2, 7}) {
+        const AnyStreams cpu = RunAll(kCpu, hc, dim, num_tokens);
+        const AnyStreams ref = RunAll(kRef, hc, dim, num_tokens);
+        SCOPED_TRACE(std::to_string(hc) + " streams of " + std::to_string(dim));
+        EXPECT_LT(Compare(cpu.coefficients, ref.coefficients).max_abs, kCoefficientLimit);
+        EXPECT_LT(Compare(cpu.collapsed, ref.collapsed).rel_l2, 2e-3);
+        EXPECT_LT(Compare(cpu.streams, ref.streams).rel_l2, 2e-3);
+      }
+    }
+  }
+}
+
 struct StreamInput {
   int32_t dim;
   std::vector<bf16> streams, y;
@@ -222,6 +321,29 @@ TEST(HyperUpdate, MatchesTheOracleAndTheFormula) {
     for (int i = 0; i < 4; ++i)
       sum += in.comb[2 * 16 + i * 4 + 1] * AsDouble(in.streams[(8 + i) * 72 + 7]);
     EXPECT_EQ(ref[(8 + 1) * 72 + 7], ToBf16(sum));
+  }
+}
+
+// Columns past the last whole vector, and values that are no numbers, in every place of a row.
+TEST(HyperUpdate, BrokenValuesStayInTheirColumn) {
+  constexpr int32_t kDim = 19;
+  for (const float bad : {NAN, INFINITY, -INFINITY}) {
+    for (int32_t column = 0; column < kDim; ++column) {
+      StreamInput in = MakeStreams(DataKind::kNormal, 3, kDim);
+      std::vector<bf16> expected(3 * kStreams * kDim), out(expected.size());
+      UpdateRows(in)(kCpu, 0, 3, expected.data());
+      std::vector<bf16> collapsed(3 * kDim);
+      in.streams[(kStreams + 2) * kDim + column] = ToBf16(bad);  // token 1
+      UpdateRows(in)(kCpu, 0, 3, out.data());
+      CollapseRows(in)(kCpu, 0, 3, collapsed.data());
+      for (int32_t i = 0; i < 3 * kStreams * kDim; ++i) {
+        const bool hit = i / (kStreams * kDim) == 1 && i % kDim == column;
+        EXPECT_EQ(std::isfinite(ToFloat(out[i])), !hit) << i;
+        EXPECT_EQ(out[i] == expected[i], !hit) << i;
+      }
+      for (int32_t i = 0; i < 3 * kDim; ++i)
+        EXPECT_EQ(std::isfinite(ToFloat(collapsed[i])), i != kDim + column) << i;
+    }
   }
 }
 

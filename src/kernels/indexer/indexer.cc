@@ -5,7 +5,8 @@ namespace deepinfer {
 void QuantiseIndexQueryRef(const Backend& backend, const QuantiseIndexQueryParams& params);
 void QuantiseIndexQueryCpu(const Backend& backend, const QuantiseIndexQueryParams& params);
 void IndexSelectRef(const Backend& backend, const IndexSelectParams& params);
-void IndexSelectCpu(const Backend& backend, const IndexSelectParams& params);
+void IndexSelectAvx2(const Backend& backend, const IndexSelectParams& params);
+void IndexSelectAvx512(const Backend& backend, const IndexSelectParams& params);
 
 namespace {
 
@@ -36,7 +37,8 @@ Op<QuantiseIndexQueryParams>& QuantiseIndexQueryOp() {
 }
 
 Op<IndexSelectParams>& IndexSelectOp() {
-  static Op<IndexSelectParams> table(IndexSelectRef, IndexSelectCpu, CheckSelect);
+  static Op<IndexSelectParams> table(IndexSelectRef, IndexSelectAvx2, CheckSelect,
+                                     IndexSelectAvx512);
   return table;
 }
 

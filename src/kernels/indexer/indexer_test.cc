@@ -287,7 +287,7 @@ TEST(IndexSelect, TilesChangeNothingAndKeepTheBudget) {
       return std::tuple(first, second, alone, used.load());
     };
     const auto [first, second, alone, untiled_bytes] = run(0);
-    EXPECT_GT(untiled_bytes, 3000 * 20);
+    EXPECT_GT(untiled_bytes, 3000 * 16);
     for (const int64_t budget : {1, 6000, 9000, 30000, 90000, 1 << 20}) {
       const auto [a, b, c1, used] = run(budget);
       EXPECT_EQ(a, first) << budget;

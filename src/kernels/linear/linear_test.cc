@@ -8,7 +8,7 @@ namespace {
 constexpr LinearShape kSmallShapes[] = {
     {WeightFormat::kFp8, 64, 96},  {WeightFormat::kFp8, 32, 1280}, {WeightFormat::kFp4, 33, 64},
     {WeightFormat::kFp4, 8, 1056}, {WeightFormat::kBf16, 7, 588},  {WeightFormat::kBf16, 13, 37},
-    {WeightFormat::kF32, 24, 512}, {WeightFormat::kF32, 3, 1021}};
+    {WeightFormat::kF32, 24, 512}, {WeightFormat::kF32, 3, 1021},  {WeightFormat::kF32, 26, 1040}};
 
 TEST(Linear, MatchesTheOracleForEveryFormatAndKindOfData) {
   for (const LinearShape& shape : kSmallShapes) {

@@ -49,6 +49,17 @@ TEST(Quantise, MatchesTheOracleBitForBitForEveryLargestMagnitude) {
   EXPECT_TRUE(Quantised(kCpu, x, 32) == Quantised(kRef, x, 32));
 }
 
+TEST(Quantise, TheLargestMagnitudeMayLieAnywhere) {
+  Random random(6);
+  for (size_t place = 0; place < 32; ++place) {
+    for (const float largest : {-3000.0f, 3000.0f, INFINITY}) {
+      std::vector<bf16> x = MakeBf16(DataKind::kHotOutlier, 1, 32, random);
+      x[place] = ToBf16(largest);
+      EXPECT_TRUE(Quantised(kCpu, x, 32) == Quantised(kRef, x, 32)) << place << " " << largest;
+    }
+  }
+}
+
 TEST(Quantise, ChoosesTheNearestGridPoint) {
   Random random(2);
   const std::vector<bf16> x = MakeBf16(DataKind::kNormal, 40, 64, random);

@@ -120,6 +120,38 @@ TEST(Router, ExtremeLogitsStayFinite) {
   }
 }
 
+// Every expert chosen and nothing normalised: the weights are the scores.
+TEST(Router, ScoresOfAllKindsOfLogitsEqualTheOracles) {
+  Input in{.normalise = false};
+  for (float logit = -110; logit < 110; logit += 0.0137f) in.logits.push_back(logit);
+  for (const float logit : {0.0f, 1e-30f, 1e-45f, 1e5f, 1e38f, 20.0f, 88.0f, 745.0f, INFINITY}) {
+    in.logits.push_back(logit);
+    in.logits.push_back(-logit);
+  }
+  in.logits.push_back(NAN);
+  in.num_experts = in.topk = static_cast<int32_t>(in.logits.size());
+  in.bias.assign(in.logits.size(), 0);
+  const std::vector<Route> cpu = Output(kCpu, in), ref = Output(kRef, in);
+  for (size_t e = 0; e < cpu.size(); ++e) {
+    EXPECT_EQ(cpu[e].expert, static_cast<int32_t>(e));
+    EXPECT_TRUE(cpu[e].weight == ref[e].weight || std::isnan(ref[e].weight)) << in.logits[e];
+    EXPECT_EQ(std::isnan(cpu[e].weight), std::isnan(in.logits[e])) << in.logits[e];
+  }
+}
+
+// All scores are 0, so the order is that of the biases: of both signs, equal, infinite, NaN.
+TEST(Router, BiasesOfAllKindsChooseAsTheOracleDoes) {
+  Input in;
+  in.bias = {-0.0f, INFINITY, -3, NAN, 0, 1e-45f, -1e-45f, 2, -INFINITY, 2, 0, -3, 5e-39f, -2.5f};
+  in.num_experts = static_cast<int32_t>(in.bias.size());
+  in.logits.assign(in.bias.size(), -1e30f);
+  for (in.topk = 1; in.topk <= in.num_experts; ++in.topk) {
+    float cpu_gap = -1, ref_gap = -1;
+    EXPECT_TRUE(Output(kCpu, in, &cpu_gap) == Output(kRef, in, &ref_gap)) << in.topk;
+    EXPECT_TRUE(cpu_gap == ref_gap || (std::isnan(cpu_gap) && std::isnan(ref_gap))) << in.topk;
+  }
+}
+
 TEST(Router, NanLogitsChooseLastAndIdsStayValid) {
   Input in{.num_experts = 4, .topk = 3};
   in.logits = {NAN, 1, NAN, 2};

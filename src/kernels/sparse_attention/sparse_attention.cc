@@ -3,7 +3,8 @@
 namespace deepinfer {
 
 void SparseAttentionRef(const Backend& backend, const SparseAttentionParams& params);
-void SparseAttentionCpu(const Backend& backend, const SparseAttentionParams& params);
+void SparseAttentionAvx2(const Backend& backend, const SparseAttentionParams& params);
+void SparseAttentionAvx512(const Backend& backend, const SparseAttentionParams& params);
 
 namespace {
 
@@ -37,7 +38,8 @@ void Check(const SparseAttentionParams& params) {
 }  // namespace
 
 Op<SparseAttentionParams>& SparseAttentionOp() {
-  static Op<SparseAttentionParams> table(SparseAttentionRef, SparseAttentionCpu, Check);
+  static Op<SparseAttentionParams> table(SparseAttentionRef, SparseAttentionAvx2, Check,
+                                         SparseAttentionAvx512);
   return table;
 }
 

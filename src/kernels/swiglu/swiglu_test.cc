@@ -86,6 +86,36 @@ TEST(Swiglu, NanPassesThrough) {
   }
 }
 
+// The contract in F32, one operation after the other.
+float Plain(float gate, float up, float limit, float weight) {
+  const float most = limit > 0 ? limit : INFINITY;
+  const float g = std::min(gate, most), u = std::clamp(up, -most, most);
+  return weight * (g / (1.0f + std::exp(-g)) * u);
+}
+
+// Every gate there is, in every place of a vector and of what is left after the last one.
+TEST(Swiglu, EveryGateBesideSpecialUps) {
+  constexpr int32_t kInner = 29, kRows = (0x10000 + kInner - 1) / kInner;
+  for (const float up : {1.0f, -3.5f, 0.0f, 1e-40f, 3e38f, INFINITY, -INFINITY, NAN}) {
+    for (const float limit : {0.0f, 10.0f}) {
+      Input in;
+      in.weight.assign(kRows, 0.75f);
+      for (int32_t i = 0; i < kRows * kInner; ++i) in.gate.push_back({static_cast<uint16_t>(i)});
+      in.up.assign(in.gate.size(), ToBf16(up));
+      const std::vector<bf16> out = Output(kCpu, in, limit, true);
+      int num_wrong = 0;
+      for (size_t i = 0; i < out.size(); ++i) {
+        const float gate = ToFloat(in.gate[i]);
+        const bf16 expected = ToBf16(Plain(gate, ToFloat(in.up[i]), limit, 0.75f));
+        const bool right = UlpDistance(out[i], expected) <= 1;  // NaN for NaN
+        if (!right && ++num_wrong < 10)
+          ADD_FAILURE() << gate << " " << up << " " << limit << ": " << ToFloat(out[i]);
+      }
+      EXPECT_EQ(num_wrong, 0);
+    }
+  }
+}
+
 TEST(Swiglu, RowsDoNotDependOnTheBatchAndOutMayBeGate) {
   const int32_t inner = 40;
   const Input in = MakeInput(DataKind::kNormal, kMostRows, inner);

@@ -21,6 +21,7 @@ struct IndexShape {
   IndexScores scores = IndexScores::kOfficial;
   DataKind kind = DataKind::kNormal;
   int64_t scratch_bytes = 0;
+  bool wants_scores = true;  // of the selection; without, a result has none
 };
 
 struct IndexResult {
@@ -77,7 +78,7 @@ class IndexCase {
                           .sources = sources_.data() + first,
                           .num_visible = visible_.data() + first,
                           .selection = selection.data(),
-                          .selected_scores = scores.data(),
+                          .selected_scores = shape_.wants_scores ? scores.data() : nullptr,
                           .block_size = shape_.block_size,
                           .topk_blocks = shape_.topk_blocks,
                           .blocks_out = make_blocks ? blocks.data() : nullptr,
@@ -87,7 +88,7 @@ class IndexCase {
                           .scratch_bytes = shape_.scratch_bytes});
     if (!selection.GuardsIntact() || !scores.GuardsIntact() || !blocks.GuardsIntact()) return {};
     return {selection.ToVector(), make_blocks ? blocks.ToVector() : std::vector<int32_t>(),
-            scores.ToVector()};
+            shape_.wants_scores ? scores.ToVector() : std::vector<float>()};
   }
 
   const IndexShape& shape() const { return shape_; }

@@ -62,7 +62,8 @@ StatusOr<int> SchedulerDriver::TryAdd(const DriverRequest& request) {
                        .max_output = request.max_output,
                        .keys = &sequence->keys,
                        .whole_prompt = request.whole_prompt,
-                       .scores_prompt = request.scores_prompt};
+                       .scores_prompt = request.scores_prompt,
+                       .held = request.held};
   if (request.deadline_ms >= 0) {
     spec.start_deadline = now_ + std::chrono::milliseconds(request.deadline_ms);
   }
@@ -97,6 +98,11 @@ void SchedulerDriver::Cancel(int handle) {
 
 void SchedulerDriver::Preempt(int handle) {
   if (At(handle).alive()) scheduler_.RequestPreemption(At(handle).id);
+}
+
+void SchedulerDriver::Release(int handle) {
+  At(handle).request.held = false;
+  if (At(handle).alive()) scheduler_.Release(At(handle).id);
 }
 
 // ---- steps
@@ -255,8 +261,9 @@ RowsResult SchedulerDriver::RunRows(const StepPlan& plan, const PlannedRows& row
   if (sequence.request.max_output == 0 && end == sequence.num_prompt()) sequence.full = true;
   sequence.state_hash = HashBefore(sequence, sequence.num_computed);
   states_[static_cast<size_t>(sequence.state)] = sequence.state_hash;
+  // The first row is right whatever became of the others.
   const bool passed = rows.snapshot_slot >= 0 && begin <= rows.snapshot_end &&
-                      rows.snapshot_end <= sequence.num_computed;
+                      rows.snapshot_end <= std::max(sequence.num_computed, begin + 1);
   if (passed) {
     slots_[static_cast<size_t>(rows.snapshot_slot)] = HashBefore(sequence, rows.snapshot_end);
   }
@@ -285,6 +292,11 @@ void SchedulerDriver::ReadAndWrite(const PlannedRows& rows, DriverSequence& sequ
 // The newest token, and as many drafts as the test lets be right. Drafts that are right are written
 // as what they are.
 void SchedulerDriver::Sample(const PlannedRows& rows, DriverSequence& sequence, int32_t num_rows) {
+  if (sequence.request.held || sequence.sits_out > 0) {  // the same rows run again
+    sequence.sits_out -= !sequence.request.held;
+    sequence.num_computed = sequence.num_tokens() - 1;
+    return;
+  }
   const int32_t left = sequence.request.max_output - sequence.num_output();
   const bool decodes = rows.kind == RowsKind::kDecode;
   const int32_t accepted = decodes ? std::min(sequence.request.accepts, num_rows - 1) : 0;

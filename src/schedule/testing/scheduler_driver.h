@@ -30,6 +30,7 @@ struct DriverRequest {
   bool whole_prompt = false;
   bool scores_prompt = false;
   int after = -1;       // handle of the first choice
+  bool held = false;    // until Release()
   int32_t accepts = 0;  // drafts accepted in each verification
 };
 
@@ -48,6 +49,7 @@ struct DriverSequence {
   int32_t num_cached = 0;  // once it has started
   int32_t num_drafts = 0;  // of the next verification
   int32_t fail_in = -1;    // rows of this execution, counted from 0, fail
+  int32_t sits_out = 0;    // so many of the next rows that sample give no token
   DriverEnd end = DriverEnd::kNone;
   bool full = false;        // executed its last rows
   bool loses_load = false;  // the next page or snapshot that is loaded for it is damaged
@@ -71,6 +73,7 @@ class SchedulerDriver {
   int Add(const DriverRequest& request);  // Requires: it is not refused
   void Cancel(int handle);
   void Preempt(int handle);
+  void Release(int handle);
 
   // One more plan, of two at most. False: nothing can run.
   bool Plan();

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "eval/exercise_for_tests.h"
+#include "eval/operation.h"
 #include "row_output.h"
 
 namespace deepinfer {
@@ -94,7 +95,7 @@ TEST(Rows, HoldWholeConversationsOfOneTaskAndAreFull) {
     const auto num_begun = std::count(row.tokens.ids.begin(), row.tokens.ids.end(), Control().bos);
     EXPECT_EQ(num_begun, std::ssize(row.exercises));
     for (const Exercise& exercise : row.exercises) {
-      EXPECT_EQ(exercise.task, row.mix_idx == 0 ? "arithmetic" : "needle");
+      EXPECT_EQ(exercise.task, row.mix_idx == 0 ? kOperationKeys : "needle");
     }
     // Every answer but those of the conversation that is cut.
     size_t num_answers = 0;

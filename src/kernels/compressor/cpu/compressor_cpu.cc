@@ -1,34 +1,26 @@
-// Plain CPU form of CompressOp: the oracle's operations in its order, one pass a token over a strip
-// of channels.
-#include <algorithm>
-#include <cmath>
-
+// Plain CPU form of CompressOp: the oracle's operations in its order, eight channels at a time.
 #include "kernels/compressor/compressor.h"
+#include "kernels/cpu/simd.h"
 
 namespace deepinfer {
 namespace {
 
-constexpr int32_t kStrip = 64;
-
-void CompressStrip(const float* const* rows, int32_t ratio, int32_t dim, int32_t first, int32_t n,
-                   bf16* out) {
-  float max[kStrip], denominator[kStrip] = {}, sum[kStrip] = {}, weight[kStrip];
-  std::copy_n(rows[0] + dim + first, n, max);
-  for (int32_t k = 1; k < ratio; ++k) {
-    const float* b = rows[k] + dim + first;
-    for (int32_t c = 0; c < n; ++c) max[c] = std::max(max[c], b[c]);
+// `count` channels from `first` on.
+template <typename Count>
+void CompressChannels(const float* const* rows, const CompressParams& params, int64_t first,
+                      Count count, bf16* out) {
+  const auto logits = [&](int32_t k) { return simd::Load(rows[k] + params.dim + first, count); };
+  __m256 largest = logits(0);
+  for (int32_t k = 1; k < params.ratio; ++k) largest = _mm256_max_ps(logits(k), largest);
+  const auto weights = [&](int32_t k) { return simd::Exp(_mm256_sub_ps(logits(k), largest)); };
+  __m256 denominator = _mm256_setzero_ps();
+  for (int32_t k = 0; k < params.ratio; ++k) denominator = _mm256_add_ps(denominator, weights(k));
+  __m256 sum = _mm256_setzero_ps();
+  for (int32_t k = 0; k < params.ratio; ++k) {
+    const __m256 share = _mm256_div_ps(weights(k), denominator);
+    sum = _mm256_add_ps(sum, _mm256_mul_ps(simd::Load(rows[k] + first, count), share));
   }
-  for (int32_t k = 0; k < ratio; ++k) {
-    const float* b = rows[k] + dim + first;
-    for (int32_t c = 0; c < n; ++c) denominator[c] += std::exp(b[c] - max[c]);
-  }
-  for (int32_t k = 0; k < ratio; ++k) {
-    const float* a = rows[k] + first;
-    const float* b = rows[k] + dim + first;
-    for (int32_t c = 0; c < n; ++c) weight[c] = std::exp(b[c] - max[c]);
-    for (int32_t c = 0; c < n; ++c) sum[c] += a[c] * (weight[c] / denominator[c]);
-  }
-  for (int32_t c = 0; c < n; ++c) out[c] = ToBf16(sum[c]);
+  simd::Store(out + first, sum, count);
 }
 
 }  // namespace
@@ -36,10 +28,10 @@ void CompressStrip(const float* const* rows, int32_t ratio, int32_t dim, int32_t
 void CompressCpu(const Backend& backend, const CompressParams& params) {
   backend.ParallelFor(params.num_entries, 1, [&](int64_t begin, int64_t end) {
     for (int64_t n = begin; n < end; ++n) {
-      for (int32_t first = 0; first < params.dim; first += kStrip) {
-        CompressStrip(params.rows + n * params.ratio, params.ratio, params.dim, first,
-                      std::min(kStrip, params.dim - first), params.out + n * params.dim + first);
-      }
+      simd::ByEights(params.dim, [&](int64_t first, auto count) {
+        CompressChannels(params.rows + n * params.ratio, params, first, count,
+                         params.out + n * params.dim);
+      });
     }
   });
 }

@@ -1,9 +1,9 @@
 // Plain CPU forms of the engram ops: F32, sums in the order of simd.h.
-#include <array>
 #include <cmath>
 
 #include "kernels/cpu/simd.h"
 #include "kernels/engram/engram.h"
+#include "kernels/linear/cpu/decode_rows.h"
 
 namespace deepinfer {
 namespace {
@@ -46,28 +46,30 @@ float Gate(const MixSums& sums, int32_t dim, float eps) {
 void MixStream(const bf16* key, const bf16* value, const bf16* qw, const bf16* kw, int32_t dim,
                float eps, bf16* x) {
   const float gate = Gate(SumChannels(x, key, qw, kw, dim), dim, eps);
-  for (int32_t c = 0; c < dim; ++c) x[c] = ToBf16(ToFloat(x[c]) + gate * ToFloat(value[c]));
+  const auto mixed = [&](__m256 old, __m256 v) {
+    return _mm256_add_ps(old, _mm256_mul_ps(_mm256_set1_ps(gate), v));
+  };
+  simd::Transform(dim, x, mixed, x, value);
 }
 
-void GatherRow(const EngramTable& table, int64_t row, const std::array<float, 256>& e4m3,
-               bf16* out) {
+void GatherRow(const EngramTable& table, int64_t row, bf16* out) {
   const uint8_t* codes = table.data + row * table.dim;
   const uint8_t* scales = table.scale + row * (table.dim / 32);
   for (int32_t g = 0; g < table.dim / 32; ++g) {
-    const float scale = E8m0ToFloat(scales[g]);
-    for (int32_t c = g * 32; c < (g + 1) * 32; ++c) out[c] = ToBf16(e4m3[codes[c]] * scale);
+    const __m256 scale = _mm256_set1_ps(E8m0ToFloat(scales[g]));
+    for (int32_t c = g * 32; c < (g + 1) * 32; c += 8) {
+      simd::Store(out + c, _mm256_mul_ps(simd::E4m3Values(codes + c), scale));
+    }
   }
 }
 
 }  // namespace
 
 void EngramGatherCpu(const Backend& backend, const EngramGatherParams& params) {
-  std::array<float, 256> e4m3;
-  for (size_t code = 0; code < 256; ++code) e4m3[code] = E4m3ToFloat(static_cast<uint8_t>(code));
   const int64_t rows = int64_t{params.num_tokens} * params.columns;
   backend.ParallelFor(rows, 8, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
-      GatherRow(params.table, params.rows[i], e4m3, params.out + i * params.table.dim);
+      GatherRow(params.table, params.rows[i], params.out + i * params.table.dim);
     }
   });
 }

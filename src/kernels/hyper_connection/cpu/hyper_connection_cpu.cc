@@ -3,6 +3,7 @@
 
 #include "kernels/cpu/scratch_sizes.h"
 #include "kernels/cpu/simd.h"
+#include "kernels/hyper_connection/cpu/split_four.h"
 #include "kernels/hyper_connection/max_streams.h"
 #include "kernels/linear/cpu/linear_cpu.h"
 
@@ -41,12 +42,31 @@ void Sinkhorn(float* c, int hc, float eps, int iterations) {
   }
 }
 
-// mix [(2+hc)*hc]: the products with fn, not yet divided by the RMS of the streams.
-void SplitToken(const HyperMixParams& p, int64_t t, const float* mix) {
+// F32 sum of x[i]^2 over the streams of a token: four chains of additions, and then the rest.
+float SumOfSquares(const bf16* x, int64_t count) {
+  __m256 sums[4] = {};
+  int64_t i = 0;
+  for (; i + 32 <= count; i += 32) {
+    for (int k = 0; k < 4; ++k) {
+      const __m256 v = simd::Load(x + i + 8 * k);
+      sums[k] = _mm256_fmadd_ps(v, v, sums[k]);
+    }
+  }
+  const __m256 sum =
+      _mm256_add_ps(_mm256_add_ps(sums[0], sums[1]), _mm256_add_ps(sums[2], sums[3]));
+  return simd::ReduceLanes(sum) + simd::SumOfSquares(x + i, count - i);
+}
+
+float InverseRms(const HyperMixParams& p, int64_t t) {
+  const int64_t count = int64_t{p.num_streams} * p.dim;
+  const float mean = SumOfSquares(p.streams + t * count, count) / static_cast<float>(count);
+  return 1.0f / std::sqrt(mean + p.norm_eps);
+}
+
+// Any number of streams. mix [(2+hc)*hc]: the products with fn, not yet divided by the RMS of the
+// streams.
+void SplitToken(const HyperMixParams& p, int64_t t, const float* mix, float inverse) {
   const int hc = p.num_streams;
-  const int64_t count = int64_t{hc} * p.dim;
-  const float mean = simd::SumOfSquares(p.streams + t * count, count) / static_cast<float>(count);
-  const float inverse = 1.0f / std::sqrt(mean + p.norm_eps);
   const auto scaled = [&](int k, int part) { return mix[k] * inverse * p.scale[part] + p.base[k]; };
   for (int i = 0; i < hc; ++i) {
     p.pre_next[t * hc + i] = Sigmoid(scaled(i, 0)) + p.hc_eps;
@@ -57,48 +77,57 @@ void SplitToken(const HyperMixParams& p, int64_t t, const float* mix) {
   Sinkhorn(comb, hc, p.hc_eps, p.sinkhorn_iterations);
 }
 
-// One token: X[j, :] = post[j] * y + sum_i comb[i, j] * X[i, :], a few columns at a time.
+constexpr int64_t kTokensAbreast = 4;
+
+// Up to kTokensAbreast tokens. mix [count, (2+hc)*hc].
+void SplitTokens(const HyperMixParams& p, int64_t first, int64_t count, const float* mix) {
+  float inverse[kTokensAbreast];
+  for (int64_t t = 0; t < count; ++t) inverse[t] = InverseRms(p, first + t);
+  if (p.num_streams != 4) {
+    const int64_t num_mixes = (2 + p.num_streams) * p.num_streams;
+    for (int64_t t = 0; t < count; ++t) SplitToken(p, first + t, mix + t * num_mixes, inverse[t]);
+  } else if (count <= 2) {
+    split_four::SplitTokens<1>(p, first, count, mix, inverse);
+  } else {
+    split_four::SplitTokens<2>(p, first, count, mix, inverse);
+  }
+}
+
+// One token: X[j, :] = post[j] * y + sum_i comb[i, j] * X[i, :], eight columns at a time.
+// kFixed: the number of streams where it is known at compile time, else 0.
+template <int kFixed>
 void UpdateToken(const HyperUpdateParams& p, int64_t t) {
-  const int hc = p.num_streams;
+  const int hc = kFixed != 0 ? kFixed : p.num_streams;
+  const float* post = p.post + t * hc;
   const float* comb = p.comb + t * hc * hc;
   bf16* streams = p.streams + t * hc * p.dim;
-  constexpr int kColumns = 64;
-  float old[kMaxHyperStreams][kColumns];
-  for (int begin = 0; begin < p.dim; begin += kColumns) {
-    const int count = std::min(kColumns, p.dim - begin);
-    const bf16* y = p.y + t * p.dim + begin;
-    for (int i = 0; i < hc; ++i) {
-      const bf16* x = streams + int64_t{i} * p.dim + begin;
-      for (int d = 0; d < count; ++d) old[i][d] = ToFloat(x[d]);
-    }
+  simd::ByEights(p.dim, [&](int64_t d, auto count) {
+    const __m256 y = simd::Load(p.y + t * p.dim + d, count);
+    __m256 old[kFixed != 0 ? kFixed : kMaxHyperStreams];
+    for (int i = 0; i < hc; ++i) old[i] = simd::Load(streams + i * int64_t{p.dim} + d, count);
     for (int j = 0; j < hc; ++j) {
-      bf16* x = streams + int64_t{j} * p.dim + begin;
-      const float post = p.post[t * hc + j];
-      float sum[kColumns] = {};
+      __m256 sum = _mm256_setzero_ps();
       for (int i = 0; i < hc; ++i) {
-        const float factor = comb[i * hc + j];
-        for (int d = 0; d < count; ++d) sum[d] += factor * old[i][d];
+        sum = _mm256_add_ps(sum, _mm256_mul_ps(_mm256_set1_ps(comb[i * hc + j]), old[i]));
       }
-      for (int d = 0; d < count; ++d) x[d] = ToBf16(post * ToFloat(y[d]) + sum[d]);
+      sum = _mm256_add_ps(_mm256_mul_ps(_mm256_set1_ps(post[j]), y), sum);
+      simd::Store(streams + j * int64_t{p.dim} + d, sum, count);
     }
-  }
+  });
 }
 
 void CollapseToken(const HyperCollapseParams& p, int64_t t) {
   const int hc = p.num_streams;
   const float* pre = p.pre + t * hc;
   const bf16* streams = p.streams + t * hc * p.dim;
-  constexpr int32_t kColumns = 64;
-  for (int32_t begin = 0; begin < p.dim; begin += kColumns) {
-    const int32_t count = std::min(kColumns, p.dim - begin);
-    float sum[kColumns] = {};
+  simd::ByEights(p.dim, [&](int64_t d, auto count) {
+    __m256 sum = _mm256_setzero_ps();
     for (int j = 0; j < hc; ++j) {
-      const bf16* x = streams + int64_t{j} * p.dim + begin;
-      for (int32_t d = 0; d < count; ++d) sum[d] += pre[j] * ToFloat(x[d]);
+      const __m256 x = simd::Load(streams + j * int64_t{p.dim} + d, count);
+      sum = _mm256_add_ps(sum, _mm256_mul_ps(_mm256_set1_ps(pre[j]), x));
     }
-    bf16* out = p.out + t * p.dim + begin;
-    for (int32_t d = 0; d < count; ++d) out[d] = ToBf16(sum[d]);
-  }
+    simd::Store(p.out + t * p.dim + d, sum, count);
+  });
 }
 
 int32_t NumMixes(const HyperMixParams& p) { return (2 + p.num_streams) * p.num_streams; }
@@ -122,8 +151,10 @@ void HyperMixCpu(const Backend& backend, const HyperMixParams& p) {
   ScratchFrame frame;
   const LinearParams product = MixProduct(p, frame);
   LinearCpu(backend, product);
-  backend.ParallelFor(p.num_tokens, 4, [&](int64_t begin, int64_t end) {
-    for (int64_t t = begin; t < end; ++t) SplitToken(p, t, product.out_f32 + t * NumMixes(p));
+  backend.ParallelFor(p.num_tokens, kTokensAbreast, [&](int64_t begin, int64_t end) {
+    for (int64_t t = begin; t < end; t += kTokensAbreast) {
+      SplitTokens(p, t, std::min(kTokensAbreast, end - t), product.out_f32 + t * NumMixes(p));
+    }
   });
 }
 
@@ -140,8 +171,9 @@ void HyperCollapseCpu(const Backend& backend, const HyperCollapseParams& p) {
 }
 
 void HyperUpdateCpu(const Backend& backend, const HyperUpdateParams& p) {
+  const auto update = p.num_streams == 4 ? UpdateToken<4> : UpdateToken<0>;
   backend.ParallelFor(p.num_tokens, 4, [&](int64_t begin, int64_t end) {
-    for (int64_t t = begin; t < end; ++t) UpdateToken(p, t);
+    for (int64_t t = begin; t < end; ++t) update(p, t);
   });
 }
 

@@ -1,70 +1,22 @@
-// Plain CPU forms of the indexer ops. Scores equal the oracle's bit for bit, hence the choices too.
+// CPU forms of IndexSelect. Scores equal the oracle's bit for bit, hence the choices too.
 #include <algorithm>
-#include <array>
-#include <cmath>
-#include <functional>
 #include <limits>
-#include <span>
+#include <numeric>
 
 #include "kernels/cpu/scratch_sizes.h"
-#include "kernels/indexer/cpu/index_dot.h"
-#include "kernels/kv_records/cpu/kv_codes.h"
+#include "kernels/indexer/cpu/choose_best.h"
+#include "kernels/indexer/cpu/score_keys.h"
 
 namespace deepinfer {
 namespace {
 
+using choose_best::RankedList;
+using index_scores::KeyPlaces;
+using index_scores::kKeys;
+
+constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
 constexpr int32_t kEntriesPerPiece = 256;
 constexpr int64_t kLeastTile = 16;  // however small the budget
-
-// Orders items by score descending, then index ascending: a larger key is a better item.
-uint64_t RankKey(float score, int32_t index) {
-  const uint32_t bits = std::bit_cast<uint32_t>(score == 0 ? 0.0f : score);  // -0 ties with +0
-  const uint32_t ordered = (bits & 0x80000000u) != 0 ? ~bits : bits | 0x80000000u;
-  return uint64_t{ordered} << 32 | (0xffffffffu - static_cast<uint32_t>(index));
-}
-constexpr uint64_t kForcedRank = uint64_t{0xffffffffu} << 32;  // above every score
-
-int32_t IndexOf(uint64_t key) {
-  return static_cast<int32_t>(0xffffffffu - static_cast<uint32_t>(key));
-}
-float ScoreOf(uint64_t key) {
-  const auto ordered = static_cast<uint32_t>(key >> 32);
-  return std::bit_cast<float>((ordered & 0x80000000u) != 0 ? ordered & 0x7fffffffu : ~ordered);
-}
-
-// Keys in a fixed place.
-struct KeyList {
-  uint64_t* keys;
-  int64_t size = 0;
-
-  void Add(uint64_t key) { keys[size++] = key; }
-};
-
-// Keeps the best `count` keys, in the order in which they are. Their upper bits are counted first,
-// so that only the keys around the last place are compared. work: as many as the list has.
-void KeepBest(KeyList& list, int32_t count, uint64_t* work) {
-  constexpr int kBits = 13;  // sign, exponent and four bits of a score
-  if (list.size <= count) return;
-  if (count == 0) {
-    list.size = 0;
-    return;
-  }
-  const std::span keys(list.keys, static_cast<size_t>(list.size));
-  static thread_local std::array<int32_t, 1 << kBits> sizes;
-  sizes.fill(0);
-  for (const uint64_t key : keys) ++sizes[key >> (64 - kBits)];
-  size_t bucket = sizes.size() - 1;
-  int32_t wanted = count;  // of the bucket and those below it
-  for (; sizes[bucket] < wanted; --bucket) wanted -= sizes[bucket];
-  uint64_t* const end = std::copy_if(keys.begin(), keys.end(), work, [bucket](uint64_t key) {
-    return key >> (64 - kBits) == bucket;
-  });
-  std::nth_element(work, work + wanted - 1, end, std::greater<>());
-  const uint64_t last = work[wanted - 1];  // keys differ, by their index
-  list.size =
-      std::remove_if(keys.begin(), keys.end(), [last](uint64_t key) { return key < last; }) -
-      keys.begin();
-}
 
 // What a row may choose from, ascending.
 struct Candidates {
@@ -82,10 +34,18 @@ struct Candidates {
       count += std::clamp(visible - blocks[b] * block_size, 0, block_size);
     }
   }
-  int32_t At(int64_t i) const {
-    return blocks == nullptr
-               ? static_cast<int32_t>(i)
-               : blocks[i / block_size] * block_size + static_cast<int32_t>(i % block_size);
+
+  // The entry of candidate i, and how many candidates from it on, up to `end`, are the entries that
+  // follow it.
+  struct Run {
+    int32_t entry;
+    int64_t length;
+  };
+  Run RunAt(int64_t i, int64_t end) const {
+    if (blocks == nullptr) return {static_cast<int32_t>(i), end - i};
+    const auto offset = static_cast<int32_t>(i % block_size);
+    return {blocks[i / block_size] * block_size + offset,
+            std::min<int64_t>(end - i, block_size - offset)};
   }
 
   const int32_t* blocks;
@@ -98,22 +58,27 @@ struct Candidates {
 struct RowScratch {
   template <typename Memory>
   RowScratch(Memory& memory, const IndexSelectParams& params, int64_t tile)
-      : queries(memory, params.num_heads, params.dim),
-        weights(memory.template Get<float>(params.num_heads)),
+      : num_groups(params.dim / index_scores::kGroup),
+        num_quads(index_scores::NumQuads(params.num_heads)),
+        groups(memory.template Get<index_scores::QueryGroup>(int64_t{num_quads} * num_groups)),
+        weights(memory.template Get<float>(int64_t{num_quads} * index_scores::kHeads)),
         scores(memory.template Get<float>(tile)),
         most_entries(params.topk + tile),
         most_blocks(
             params.blocks_out == nullptr ? 0 : params.topk_blocks + tile / params.block_size + 1),
-        entries{memory.template Get<uint64_t>(most_entries)},
-        blocks{memory.template Get<uint64_t>(most_blocks)},
-        work(memory.template Get<uint64_t>(std::max(most_entries, most_blocks))) {}
+        entries(memory, most_entries),
+        blocks(memory, most_blocks),
+        work(memory.template Get<uint32_t>(std::max(most_entries, most_blocks))) {}
 
-  index_dot::Codes queries;  // [heads]
-  float* weights;            // [heads]
-  float* scores;             // [tile]
+  index_scores::Queries queries() const { return {groups, weights, num_quads, num_groups}; }
+
+  int32_t num_groups, num_quads;     // of a head's dims; of heads, padded
+  index_scores::QueryGroup* groups;  // [quads, groups]
+  float* weights;                    // [quads * 4]
+  float* scores;                     // [tile]
   int64_t most_entries, most_blocks;
-  KeyList entries, blocks;  // ascending by index
-  uint64_t* work;
+  RankedList entries, blocks;
+  uint32_t* work;
 
   // The block to which the last candidates belong; it may go on in the next tile.
   int32_t open_block = -1;
@@ -124,119 +89,159 @@ struct RowScratch {
 struct PieceScratch {
   template <typename Memory>
   PieceScratch(Memory& memory, const IndexSelectParams& params)
-      : key(memory, params.dim), dots(memory.template Get<double>(params.num_heads)) {}
+      : keys(memory.template Get<index_scores::KeyGroup>(params.dim / index_scores::kGroup)) {}
 
-  index_dot::Key key;
-  double* dots;  // [heads]
+  index_scores::KeyGroup* keys;  // [groups]
 };
 
-void StartRow(const IndexSelectParams& params, int32_t t, RowScratch& row) {
-  const int64_t first = int64_t{t} * params.num_heads;
-  index_dot::EncodeQueries(params.q + first * params.dim, params.num_heads, params.dim,
-                           row.queries);
-  for (int32_t h = 0; h < params.num_heads; ++h) {
-    const float scaled = ToFloat(params.head_weights[first + h]) * params.head_scale;
-    row.weights[h] = ToFloat(ToBf16(scaled));
-  }
+void StartRow(RowScratch& row) {
   row.entries.size = row.blocks.size = 0;
   row.open_block = -1;
 }
 
-float OfficialScore(const double* dots, const float* weights, int32_t num_heads) {
-  float sum = 0;
-  for (int32_t h = 0; h < num_heads; ++h) {
-    const float relu = dots[h] < 0 ? 0.0f : ToFloat(ToBf16(dots[h]));
-    sum += ToFloat(ToBf16(relu * weights[h]));
+void EncodeRow(const IndexSelectParams& params, int32_t t, RowScratch& row) {
+  const int64_t first = int64_t{t} * params.num_heads;
+  index_scores::EncodeQueries(params.q + first * params.dim, params.num_heads, row.num_groups,
+                              row.groups);
+  std::fill_n(row.weights, row.num_quads * index_scores::kHeads, 0.0f);
+  for (int32_t h = 0; h < params.num_heads; ++h) {
+    const float scaled = ToFloat(params.head_weights[first + h]) * params.head_scale;
+    row.weights[h] = ToFloat(ToBf16(scaled));
   }
-  return ToFloat(ToBf16(sum));
 }
 
-float ExactScore(const double* dots, const float* weights, int32_t num_heads) {
-  double sum = 0;
-  for (int32_t h = 0; h < num_heads; ++h) {
-    sum += (dots[h] < 0 ? 0.0 : dots[h]) * weights[h];
-  }
-  return static_cast<float>(sum);
-}
-
-// Scores candidates [begin, end) of the row into scores[0, end - begin). Any split gives the same
-// scores.
-void ScoreCandidates(const IndexSelectParams& params, const PagedSource& source,
-                     const Candidates& candidates, int64_t begin, int64_t end,
-                     const RowScratch& row, float* scores, const PieceScratch& scratch) {
-  scratch.key.Clear();
-  for (int64_t i = begin; i < end; ++i) {
-    const int32_t entry = candidates.At(i);
-    index_dot::UnpackKey(source.IndexKey(entry, params.dim), source.IndexScale(entry, params.dim),
-                         params.dim, scratch.key);
-    for (int32_t h = 0; h < params.num_heads; ++h) {
-      scratch.dots[h] = index_dot::Dot(row.queries, h, scratch.key);
+// Sixteen candidates from `begin` on; the last before `end` is repeated where there are fewer.
+KeyPlaces PlacesOf(const PagedSource& source, int32_t dim, const Candidates& candidates,
+                   int64_t begin, int64_t end) {
+  KeyPlaces places;
+  const auto count = static_cast<int32_t>(std::min<int64_t>(end - begin, kKeys));
+  for (int32_t j = 0; j < count;) {
+    const auto [entry, length] = candidates.RunAt(begin + j, begin + count);
+    const int32_t per_page = source.section.entries_per_page;
+    const auto in_page =
+        static_cast<int32_t>(std::min<int64_t>(length, per_page - entry % per_page));
+    const uint8_t* const codes = source.IndexKey(entry, dim);
+    const uint8_t* const scales = source.IndexScale(entry, dim);
+    for (int32_t k = 0; k < in_page; ++k, ++j) {
+      places.codes[j] = codes + k * IndexKeyBytes(dim);
+      places.scales[j] = scales + k * IndexScaleBytes(dim);
     }
-    const float score = params.scores == IndexScores::kOfficial
-                            ? OfficialScore(scratch.dots, row.weights, params.num_heads)
-                            : ExactScore(scratch.dots, row.weights, params.num_heads);
-    scores[i - begin] = std::isnan(score) ? -std::numeric_limits<float>::infinity() : score;
   }
+  std::fill(places.codes + count, places.codes + kKeys, places.codes[count - 1]);
+  std::fill(places.scales + count, places.scales + kKeys, places.scales[count - 1]);
+  return places;
 }
+
+// What scoring a row's candidates takes.
+struct RowToScore {
+  // Candidates [begin, end) into scores[0, end - begin). Any split gives the same scores.
+  void Score(int64_t begin, int64_t end, const PieceScratch& scratch, float* scores) const {
+    for (int64_t i = begin; i < end; i += kKeys) {
+      float together[kKeys];
+      score_keys(queries, PlacesOf(source, dim, candidates, i, end), scratch.keys, together);
+      std::copy_n(together, std::min<int64_t>(kKeys, end - i), scores + (i - begin));
+    }
+  }
+
+  index_scores::ScoreKeysFn score_keys;
+  index_scores::Queries queries;
+  const PagedSource& source;
+  const Candidates& candidates;
+  int32_t dim;
+};
 
 void CloseBlock(const IndexSelectParams& params, RowScratch& row) {
   if (row.open_block < 0) return;
   if (row.blocks.size == row.most_blocks) KeepBest(row.blocks, params.topk_blocks, row.work);
-  row.blocks.Add(RankKey(row.open_best, row.open_block));
+  row.blocks.Add(choose_best::RankOf(row.open_best), row.open_block);
 }
 
 // Candidates [begin, end), whose scores are in row.scores.
-void AddCandidates(const IndexSelectParams& params, const Candidates& candidates, int64_t begin,
-                   int64_t end, RowScratch& row) {
-  if (row.entries.size + end - begin > row.most_entries) {
-    KeepBest(row.entries, params.topk, row.work);
+void AddEntries(const IndexSelectParams& params, const Candidates& candidates, int64_t begin,
+                int64_t end, RowScratch& row) {
+  RankedList& list = row.entries;
+  if (list.size + end - begin > row.most_entries) KeepBest(list, params.topk, row.work);
+  for (int64_t i = begin; i < end;) {
+    const auto [entry, length] = candidates.RunAt(i, end);
+    std::transform(row.scores + (i - begin), row.scores + (i - begin + length),
+                   list.ranks + list.size, choose_best::RankOf);
+    std::iota(list.indices + list.size, list.indices + list.size + length, entry);
+    list.size += length;
+    i += length;
   }
-  for (int64_t i = begin; i < end; ++i) {
-    row.entries.Add(RankKey(row.scores[i - begin], candidates.At(i)));
-  }
-  if (params.blocks_out == nullptr) return;
-  for (int64_t i = begin; i < end; ++i) {
-    const int32_t block = candidates.At(i) / params.block_size;
+}
+
+void AddBlocks(const IndexSelectParams& params, const Candidates& candidates, int64_t begin,
+               int64_t end, RowScratch& row) {
+  for (int64_t i = begin; i < end;) {
+    const auto [entry, length] = candidates.RunAt(i, end);
+    const int32_t block = entry / params.block_size;
+    const int64_t in_block = std::min<int64_t>(length, (block + 1) * params.block_size - entry);
     if (block != row.open_block) {
       CloseBlock(params, row);
       row.open_block = block;
-      row.open_best = -std::numeric_limits<float>::infinity();
+      row.open_best = kMinusInfinity;
     }
-    row.open_best = std::max(row.open_best, row.scores[i - begin]);
+    const float* const scores = row.scores + (i - begin);
+    row.open_best = std::max(row.open_best, *std::max_element(scores, scores + in_block));
+    i += in_block;
   }
 }
 
 void ChooseEntries(const IndexSelectParams& params, int32_t t, RowScratch& row) {
-  KeepBest(row.entries, params.topk, row.work);
+  RankedList& best = row.entries;
+  KeepBest(best, params.topk, row.work);
   int32_t* const selection = params.selection + int64_t{t} * params.topk;
-  std::fill_n(selection, params.topk, -1);
-  for (int64_t i = 0; i < row.entries.size; ++i) selection[i] = IndexOf(row.entries.keys[i]);
+  std::fill(std::copy_n(best.indices, best.size, selection), selection + params.topk, -1);
   if (params.selected_scores == nullptr) return;
   float* const scores = params.selected_scores + int64_t{t} * params.topk;
-  std::fill_n(scores, params.topk, -std::numeric_limits<float>::infinity());
-  for (int64_t i = 0; i < row.entries.size; ++i) scores[i] = ScoreOf(row.entries.keys[i]);
+  std::fill(std::transform(best.ranks, best.ranks + best.size, scores, choose_best::ScoreOf),
+            scores + params.topk, kMinusInfinity);
 }
 
 void ChooseBlocks(const IndexSelectParams& params, int32_t t, RowScratch& row) {
   CloseBlock(params, row);
+  RankedList& best = row.blocks;
   // Entries ascend, so the newest visible one lies in the last block: forced in.
-  if (row.blocks.size > 0) row.blocks.keys[row.blocks.size - 1] |= kForcedRank;
-  KeepBest(row.blocks, params.topk_blocks, row.work);
+  if (best.size > 0) best.ranks[best.size - 1] = choose_best::kForcedRank;
+  KeepBest(best, params.topk_blocks, row.work);
   int32_t* const blocks = params.blocks_out + int64_t{t} * params.topk_blocks;
-  std::fill_n(blocks, params.topk_blocks, -1);
-  for (int64_t i = 0; i < row.blocks.size; ++i) blocks[i] = IndexOf(row.blocks.keys[i]);
+  std::fill(std::copy_n(best.indices, best.size, blocks), blocks + params.topk_blocks, -1);
 }
 
-// score(candidates, begin, end) fills row.scores.
+// Every candidate is chosen whatever its score, which nobody asks for.
+bool TakesAll(const IndexSelectParams& params, const Candidates& candidates) {
+  return params.selected_scores == nullptr && candidates.count <= params.topk &&
+         (params.blocks_out == nullptr ||
+          candidates.count <= int64_t{params.topk_blocks} * params.block_size);
+}
+
+// The call, as every row of it sees it.
+struct Selection {
+  const IndexSelectParams& params;
+  index_scores::ScoreKeysFn score_keys;
+  int64_t tile;
+};
+
+// score(to_score, begin, end) puts scores of these candidates into row.scores.
 template <typename Score>
-void SelectRow(const IndexSelectParams& params, int32_t t, int64_t tile, RowScratch& row,
-               const Score& score) {
+void SelectRow(const Selection& of, int32_t t, RowScratch& row, const Score& score) {
+  const IndexSelectParams& params = of.params;
   const Candidates candidates(params, t);
-  StartRow(params, t, row);
-  for (int64_t begin = 0; begin < candidates.count; begin += tile) {
-    const int64_t end = std::min(candidates.count, begin + tile);
-    score(candidates, begin, end);
-    AddCandidates(params, candidates, begin, end, row);
+  const RowToScore to_score{of.score_keys, row.queries(), *params.sources[t], candidates,
+                            params.dim};
+  const bool takes_all = TakesAll(params, candidates);
+  StartRow(row);
+  if (!takes_all) EncodeRow(params, t, row);
+  for (int64_t begin = 0; begin < candidates.count; begin += of.tile) {
+    const int64_t end = std::min(candidates.count, begin + of.tile);
+    if (takes_all) {
+      std::fill_n(row.scores, end - begin, 0.0f);
+    } else {
+      score(to_score, begin, end);
+    }
+    AddEntries(params, candidates, begin, end, row);
+    if (params.blocks_out != nullptr) AddBlocks(params, candidates, begin, end, row);
   }
   ChooseEntries(params, t, row);
   if (params.blocks_out != nullptr) ChooseBlocks(params, t, row);
@@ -276,39 +281,23 @@ int32_t NumThreads(const Backend& backend) {
   return backend.threads == nullptr ? 1 : backend.threads->num_threads();
 }
 
-}  // namespace
-
-void QuantiseIndexQueryCpu(const Backend& backend, const QuantiseIndexQueryParams& params) {
-  backend.ParallelFor(params.num_rows, 16, [&](int64_t begin, int64_t end) {
-    float group[32];
-    for (int64_t first = begin * params.dim; first < end * params.dim; first += 32) {
-      bf16* x = params.x + first;
-      const float amax = kv_codes::WidenGroup(x, 32, group);
-      const bool finite = std::isfinite(amax);
-      const float scale =
-          finite ? E8m0ToFloat(Fp4GroupScaleE8m0(amax)) : std::numeric_limits<float>::quiet_NaN();
-      for (int32_t i = 0; i < 32; ++i) {
-        const auto code = static_cast<uint8_t>(kv_codes::E2m1Code(group[i] / scale));
-        x[i] = ToBf16(E2m1ToFloat(code) * scale);
-      }
-    }
-  });
-}
-
-void IndexSelectCpu(const Backend& backend, const IndexSelectParams& params) {
+void Select(const Backend& backend, const IndexSelectParams& params,
+            const index_scores::ScoreKeys& score_keys) {
   if (params.num_tokens == 0) return;
   const int32_t num_threads = NumThreads(backend);
-  const int64_t tile =
-      TileOf(num_threads, params,
-             *std::max_element(params.num_visible, params.num_visible + params.num_tokens));
+  const int32_t max_visible =
+      *std::max_element(params.num_visible, params.num_visible + params.num_tokens);
+  const Selection selection{
+      params, params.scores == IndexScores::kOfficial ? score_keys.official : score_keys.exact,
+      TileOf(num_threads, params, max_visible)};
   if (params.num_tokens >= num_threads) {
     backend.ParallelFor(params.num_tokens, 1, [&](int64_t begin, int64_t end) {
       ScratchFrame frame;
-      RowScratch row(frame, params, tile);
+      RowScratch row(frame, params, selection.tile);
       const PieceScratch piece(frame, params);
       for (auto t = static_cast<int32_t>(begin); t < end; ++t) {
-        SelectRow(params, t, tile, row, [&](const Candidates& of, int64_t first, int64_t last) {
-          ScoreCandidates(params, *params.sources[t], of, first, last, row, row.scores, piece);
+        SelectRow(selection, t, row, [&](const RowToScore& of, int64_t first, int64_t last) {
+          of.Score(first, last, piece, row.scores);
         });
       }
     });
@@ -316,17 +305,24 @@ void IndexSelectCpu(const Backend& backend, const IndexSelectParams& params) {
   }
   // Fewer rows than threads: the threads share the entries of one row after the other.
   ScratchFrame frame;
-  RowScratch row(frame, params, tile);
+  RowScratch row(frame, params, selection.tile);
   for (int32_t t = 0; t < params.num_tokens; ++t) {
-    SelectRow(params, t, tile, row, [&](const Candidates& of, int64_t first, int64_t last) {
+    SelectRow(selection, t, row, [&](const RowToScore& of, int64_t first, int64_t last) {
       backend.ParallelFor(last - first, kEntriesPerPiece, [&](int64_t begin, int64_t end) {
         ScratchFrame piece_frame;
-        const PieceScratch piece(piece_frame, params);
-        ScoreCandidates(params, *params.sources[t], of, first + begin, first + end, row,
-                        row.scores + begin, piece);
+        of.Score(first + begin, first + end, PieceScratch(piece_frame, params), row.scores + begin);
       });
     });
   }
+}
+
+}  // namespace
+
+void IndexSelectAvx2(const Backend& backend, const IndexSelectParams& params) {
+  Select(backend, params, index_scores::kAvx2Scores);
+}
+void IndexSelectAvx512(const Backend& backend, const IndexSelectParams& params) {
+  Select(backend, params, index_scores::kAvx512Scores);
 }
 
 ScratchBytes IndexSelectScratchBytes(int32_t num_threads, const IndexSelectParams& params,

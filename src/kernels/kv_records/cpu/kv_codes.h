@@ -1,69 +1,78 @@
-// kernels/kv_records/cpu/kv_codes.h: groups of F32 values <-> codes, as loops that vectorise.
+// kernels/kv_records/cpu/kv_codes.h: groups of values <-> codes.
 //
 // Bit-equal to kernels/formats/number_formats.h; shared by the plain CPU forms that write or read
 // records. Include from *_cpu.cc only.
 #pragma once
 
+#include <immintrin.h>
+
 #include <array>
-#include <bit>
-#include <cmath>
 #include <cstdint>
 #include <limits>
 
+#include "kernels/cpu/simd.h"
 #include "kernels/formats/number_formats.h"
 
 namespace deepinfer::kv_codes {
 
 inline constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-// Widens n BF16 values; returns their largest magnitude, infinity if some value is not finite.
-inline float WidenGroup(const bf16* x, int32_t n, float* out) {
-  uint32_t max_bits = 0;
-  for (int32_t i = 0; i < n; ++i) {
-    out[i] = ToFloat(x[i]);
-    const uint32_t bits = std::bit_cast<uint32_t>(out[i]) & 0x7fffffffu;
-    max_bits = bits > max_bits ? bits : max_bits;
-  }
-  return max_bits >= 0x7f800000u ? kInfinity : std::bit_cast<float>(max_bits);
+// Codes of eight finite values, the nearest with ties to even, saturating at `largest`. A format of
+// kMantissa bits whose normal numbers begin at 2^kMinExponent, and whose codes have a sign above.
+template <int kMantissa, int kMinExponent>
+__m256i Codes(__m256 x, float largest, int sign_bit) {
+  const __m256 sign = _mm256_set1_ps(-0.0f);
+  const __m256 magnitude = _mm256_min_ps(_mm256_andnot_ps(sign, x), _mm256_set1_ps(largest));
+  // Normal: keep the upper mantissa bits; the exponent's bias is 127 here and 1 - kMinExponent
+  // there.
+  constexpr int kShift = 23 - kMantissa;
+  const __m256i bits = _mm256_castps_si256(magnitude);
+  const __m256i lsb = _mm256_and_si256(_mm256_srli_epi32(bits, kShift), _mm256_set1_epi32(1));
+  const __m256i half = _mm256_add_epi32(lsb, _mm256_set1_epi32((1 << (kShift - 1)) - 1));
+  const __m256i normal = _mm256_sub_epi32(_mm256_srli_epi32(_mm256_add_epi32(bits, half), kShift),
+                                          _mm256_set1_epi32((126 + kMinExponent) << kMantissa));
+  // Below: multiples of the smallest code.
+  constexpr auto kUnits = static_cast<float>(1 << (kMantissa - kMinExponent));
+  const __m256i subnormal = _mm256_cvtps_epi32(_mm256_mul_ps(magnitude, _mm256_set1_ps(kUnits)));
+  constexpr float kLeastNormal = static_cast<float>(1 << kMantissa) / kUnits;
+  const __m256 is_normal = _mm256_cmp_ps(magnitude, _mm256_set1_ps(kLeastNormal), _CMP_GE_OQ);
+  const __m256i code = _mm256_blendv_epi8(subnormal, normal, _mm256_castps_si256(is_normal));
+  const __m256i minus =
+      _mm256_srli_epi32(_mm256_castps_si256(_mm256_and_ps(x, sign)), 31 - sign_bit);
+  return _mm256_or_si256(code, minus);
 }
 
-// e4m3 codes of finite x / divisor.
-inline void EncodeE4m3(const float* x, float divisor, int32_t n, uint8_t* codes) {
-  for (int32_t i = 0; i < n; ++i) {
-    const float scaled = x[i] / divisor;
-    const float a = std::fabs(scaled) < 448.0f ? std::fabs(scaled) : 448.0f;
-    const uint32_t bits = std::bit_cast<uint32_t>(a);
-    // Normal: keep three mantissa bits, ties to even, exponent bias 127 -> 7.
-    const uint32_t normal = ((bits + 0x7ffffu + ((bits >> 20) & 1)) >> 20) - (120u << 3);
-    const uint32_t subnormal = static_cast<uint32_t>(static_cast<int32_t>(std::nearbyint(a * 512)));
-    const uint32_t sign = (std::bit_cast<uint32_t>(scaled) >> 24) & 0x80u;
-    codes[i] = static_cast<uint8_t>((a < 0x1p-6f ? subnormal : normal) | sign);
-  }
+// Sixteen codes, a byte each.
+inline __m128i Bytes(__m256i first, __m256i second) {
+  const __m256i words = _mm256_permute4x64_epi64(_mm256_packus_epi32(first, second), 0xd8);
+  return _mm_packus_epi16(_mm256_castsi256_si128(words), _mm256_extracti128_si256(words, 1));
 }
 
-inline uint32_t E2m1Code(float scaled) {
-  const float a = std::fabs(scaled);
-  const uint32_t magnitude = (a > 0.25f ? 1u : 0u) + (a >= 0.75f ? 1u : 0u) +
-                             (a > 1.25f ? 1u : 0u) + (a >= 1.75f ? 1u : 0u) + (a > 2.5f ? 1u : 0u) +
-                             (a >= 3.5f ? 1u : 0u) + (a > 5.0f ? 1u : 0u);
-  return magnitude | ((std::bit_cast<uint32_t>(scaled) >> 28) & 8u);
+// e4m3 codes of finite x / divisor. Requires, here and below: n % 16 == 0.
+inline void EncodeE4m3(const bf16* x, float divisor, int32_t n, uint8_t* codes) {
+  const auto eight = [&](const bf16* p) {
+    return Codes<3, -6>(_mm256_div_ps(simd::Load(p), _mm256_set1_ps(divisor)), 448.0f, 7);
+  };
+  for (int32_t i = 0; i < n; i += 16) {
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(codes + i), Bytes(eight(x + i), eight(x + i + 8)));
+  }
 }
 
 // e2m1 codes of finite x / divisor, two a byte, even dim in the low nibble.
-inline void EncodeE2m1(const float* x, float divisor, int32_t n, uint8_t* codes) {
-  for (int32_t i = 0; i < n / 2; ++i) {
-    codes[i] =
-        static_cast<uint8_t>(E2m1Code(x[2 * i] / divisor) | E2m1Code(x[2 * i + 1] / divisor) << 4);
+inline void EncodeE2m1(const bf16* x, float divisor, int32_t n, uint8_t* codes) {
+  const auto eight = [&](const bf16* p) {
+    return Codes<1, 0>(_mm256_div_ps(simd::Load(p), _mm256_set1_ps(divisor)), 6.0f, 3);
+  };
+  for (int32_t i = 0; i < n; i += 16) {
+    const __m128i bytes = Bytes(eight(x + i), eight(x + i + 8));
+    const __m128i pairs = _mm_maddubs_epi16(bytes, _mm_set1_epi16(0x1001));  // low + 16 high
+    _mm_storel_epi64(reinterpret_cast<__m128i*>(codes + i / 2), _mm_packus_epi16(pairs, pairs));
   }
 }
 
 inline float E8m0OrNan(uint8_t e) {
   return e == kE8m0Nan ? std::numeric_limits<float>::quiet_NaN() : E8m0ToFloat(e);
 }
-
-struct FloatPair {
-  float low, high;
-};
 
 inline const std::array<float, 256>& E4m3Table() {
   static const auto table = [] {
@@ -74,39 +83,6 @@ inline const std::array<float, 256>& E4m3Table() {
     return values;
   }();
   return table;
-}
-
-inline const std::array<FloatPair, 256>& E2m1PairTable() {
-  static const auto table = [] {
-    std::array<FloatPair, 256> values;
-    for (int byte = 0; byte < 256; ++byte) {
-      values[static_cast<size_t>(byte)] = {E2m1ToFloat(static_cast<uint8_t>(byte & 15)),
-                                           E2m1ToFloat(static_cast<uint8_t>(byte >> 4))};
-    }
-    return values;
-  }();
-  return table;
-}
-
-// Record layouts: kernels/kv_layout.h. out: [dim].
-inline void DecodeSwa(const uint8_t* record, int32_t dim, float* out) {
-  const std::array<float, 256>& table = E4m3Table();
-  for (int32_t g = 0; g < dim / 32; ++g) {
-    const float scale = E8m0OrNan(record[dim + g]);
-    for (int32_t i = g * 32; i < (g + 1) * 32; ++i) out[i] = table[record[i]] * scale;
-  }
-}
-
-inline void DecodeGlobal(const uint8_t* record, int32_t dim, float* out) {
-  const std::array<FloatPair, 256>& table = E2m1PairTable();
-  for (int32_t g = 0; g < dim / 16; ++g) {
-    const float scale = E4m3Table()[record[dim / 2 + g]];
-    for (int32_t i = g * 8; i < (g + 1) * 8; ++i) {
-      const FloatPair pair = table[record[i]];
-      out[2 * i] = pair.low * scale;
-      out[2 * i + 1] = pair.high * scale;
-    }
-  }
 }
 
 }  // namespace deepinfer::kv_codes

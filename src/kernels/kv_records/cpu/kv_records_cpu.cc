@@ -2,6 +2,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "kernels/cpu/simd.h"
 #include "kernels/kv_layout.h"
 #include "kernels/kv_records/cpu/kv_codes.h"
 #include "kernels/kv_records/kv_records.h"
@@ -13,9 +14,9 @@ constexpr uint8_t kE4m3Nan = 0x7f;
 constexpr int32_t kRowsPerPiece = 8;
 
 void WriteSwaRow(const bf16* x, int32_t dim, uint8_t* record) {
-  float group[32];
   for (int32_t g = 0; g < dim / 32; ++g) {
-    const float amax = kv_codes::WidenGroup(x + g * 32, 32, group);
+    const bf16* group = x + g * 32;
+    const float amax = ToFloat(bf16{simd::LargestMagnitude(group, 32)});
     uint8_t* codes = record + g * 32;
     if (std::isfinite(amax)) {
       const uint8_t scale = Fp8GroupScale(amax);
@@ -29,9 +30,9 @@ void WriteSwaRow(const bf16* x, int32_t dim, uint8_t* record) {
 }
 
 void WriteGlobalRow(const bf16* x, int32_t dim, uint8_t* record) {
-  float group[16];
   for (int32_t g = 0; g < dim / 16; ++g) {
-    const float amax = kv_codes::WidenGroup(x + g * 16, 16, group);
+    const bf16* group = x + g * 16;
+    const float amax = ToFloat(bf16{simd::LargestMagnitude(group, 16)});
     uint8_t* codes = record + g * 8;
     if (std::isfinite(amax)) {
       const uint8_t scale = Fp4GroupScaleE4m3(amax);
@@ -45,9 +46,9 @@ void WriteGlobalRow(const bf16* x, int32_t dim, uint8_t* record) {
 }
 
 void WriteIndexKeyRow(const bf16* x, int32_t dim, uint8_t* key, uint8_t* scales) {
-  float group[32];
   for (int32_t g = 0; g < dim / 32; ++g) {
-    const float amax = kv_codes::WidenGroup(x + g * 32, 32, group);
+    const bf16* group = x + g * 32;
+    const float amax = ToFloat(bf16{simd::LargestMagnitude(group, 32)});
     if (std::isfinite(amax)) {
       scales[g] = Fp4GroupScaleE8m0(amax);
       kv_codes::EncodeE2m1(group, E8m0ToFloat(scales[g]), 32, key + g * 16);

@@ -6,6 +6,7 @@
 #include <immintrin.h>
 
 #include <cstring>
+#include <limits>
 
 #include "kernels/cpu/simd.h"
 #include "kernels/formats/matrix.h"
@@ -19,6 +20,16 @@ inline __m256 DecodeE4m3(const uint8_t* codes, __m256 scale_times_256) {
   const __m128i sign = _mm_slli_epi16(_mm_and_si128(wide, _mm_set1_epi16(0x80)), 8);
   const __m128i rest = _mm_slli_epi16(_mm_and_si128(wide, _mm_set1_epi16(0x7f)), 7);
   return _mm256_mul_ps(_mm256_cvtph_ps(_mm_or_si128(sign, rest)), scale_times_256);
+}
+
+// Values of eight codes, NaN for theirs.
+inline __m256 E4m3Values(const uint8_t* codes) {
+  const __m128i bytes = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(codes));
+  const __m128i nan_code = _mm_set1_epi8(0x7f);
+  const __m128i is_nan = _mm_cmpeq_epi8(_mm_and_si128(bytes, nan_code), nan_code);
+  return _mm256_blendv_ps(DecodeE4m3(codes, _mm256_set1_ps(256.0f)),
+                          _mm256_set1_ps(std::numeric_limits<float>::quiet_NaN()),
+                          _mm256_castsi256_ps(_mm256_cvtepi8_epi32(is_nan)));
 }
 
 // 16 e2m1 codes (8 bytes, low nibble first) -> 16 floats. Code -0 decodes to +0: no sum can tell.

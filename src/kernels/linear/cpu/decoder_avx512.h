@@ -20,7 +20,7 @@ inline __m512i Fp4Table() {
   return _mm512_broadcast_i64x4(values);
 }
 
-// Bytes of the BF16 values of the 128 e4m3 magnitudes. NaN codes do not occur (weight_scan.h).
+// Bytes of the BF16 values of the 128 e4m3 magnitudes; the last is NaN.
 struct Fp8Bytes {
   alignas(64) uint8_t low[128], high[128];
   constexpr Fp8Bytes() : low(), high() {
@@ -33,7 +33,7 @@ struct Fp8Bytes {
       } else if (exponent == 0) {
         exponent = -120;
       }
-      const int bits = (exponent + 120) << 7 | mantissa << 4;
+      const int bits = code == 127 ? 0x7fc0 : (exponent + 120) << 7 | mantissa << 4;
       low[code] = static_cast<uint8_t>(bits);
       high[code] = static_cast<uint8_t>(bits >> 8);
     }

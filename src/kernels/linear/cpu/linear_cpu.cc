@@ -1,5 +1,5 @@
-// The plain CPU form: weights become F32 a chunk of K of four rows at a time, once for up to 64
-// rows of x, and the products accumulate by FMA.
+// The plain CPU form: weights become F32 (those that are not) a chunk of K of four rows at a time,
+// once for up to 64 rows of x, and the products accumulate by FMA.
 //
 // Order of the sum of one output, a function of K alone: columns in chunks of 512; inside a chunk
 // lane k % 8 in order of k; chunk sums lane by lane in order; the eight lanes by ReduceLanes.
@@ -41,13 +41,14 @@ void StoreOutput(const LinearParams& p, int64_t t, int64_t n, float value) {
 
 // sums[t][n] += lane sums over `count` columns (a multiple of 8) of w[n] * x[t].
 template <int kNumTokens>
-void AccumulateTile(const float* w, const float* x, int64_t x_stride, int64_t count, float* sums) {
+void AccumulateTile(const float* w, int64_t w_stride, const float* x, int64_t x_stride,
+                    int64_t count, float* sums) {
   __m256 acc[kNumTokens][kRows] = {};
   for (int64_t k = 0; k < count; k += 8) {
     __m256 xs[kNumTokens];
     for (int t = 0; t < kNumTokens; ++t) xs[t] = _mm256_loadu_ps(x + t * x_stride + k);
     for (int n = 0; n < kRows; ++n) {
-      const __m256 weight = _mm256_loadu_ps(w + n * kChunk + k);
+      const __m256 weight = _mm256_loadu_ps(w + n * w_stride + k);
       for (int t = 0; t < kNumTokens; ++t) acc[t][n] = _mm256_fmadd_ps(weight, xs[t], acc[t][n]);
     }
   }
@@ -59,31 +60,49 @@ void AccumulateTile(const float* w, const float* x, int64_t x_stride, int64_t co
   }
 }
 
+struct WeightRows {
+  const float* data;
+  int64_t stride;
+};
+
+// Columns [begin, begin + count) of kRows rows, padded with zeros to a multiple of 8: in their
+// place where they are F32 already, else in `decoded` [kRows, kChunk]. Rows past the last stay as
+// they are there.
+WeightRows DecodeRows(const Matrix& w, int64_t first_row, int64_t begin, int64_t count,
+                      float* decoded) {
+  const int64_t num_rows = std::min<int64_t>(kRows, w.rows - first_row);
+  if (w.format == WeightFormat::kF32 && num_rows == kRows && count % 8 == 0) {
+    return {w.f32_data() + first_row * w.cols + begin, w.cols};
+  }
+  for (int64_t n = 0; n < num_rows; ++n) {
+    simd::DecodeRow(w, first_row + n, begin, count, decoded + n * kChunk);
+  }
+  return {decoded, kChunk};
+}
+
 // x: [num_tokens, x_stride] F32, padded with zeros to a multiple of 8 columns.
 void FourRows(const LinearParams& p, int64_t first_token, int64_t num_tokens, const float* x,
               int64_t x_stride, int64_t first_row, const PieceScratch& scratch) {
   const Matrix& w = p.weight;
   const int64_t num_rows = std::min<int64_t>(kRows, w.rows - first_row);
-  float* const weights = scratch.weights;
   float* const sums = scratch.sums;
   std::fill_n(sums, num_tokens * kRows * 8, 0.0f);
   for (int64_t begin = 0; begin < w.cols; begin += kChunk) {
     const int64_t count = std::min(kChunk, w.cols - begin);
-    for (int64_t n = 0; n < num_rows; ++n)
-      simd::DecodeRow(w, first_row + n, begin, count, weights + n * kChunk);
+    const auto [weights, stride] = DecodeRows(w, first_row, begin, count, scratch.weights);
     const int64_t padded = (count + 7) / 8 * 8;
     for (int64_t t = 0; t < num_tokens; t += kTokens) {
       const float* xt = x + t * x_stride + begin;
       float* sum = sums + t * kRows * 8;
       switch (std::min<int64_t>(kTokens, num_tokens - t)) {
         case 1:
-          AccumulateTile<1>(weights, xt, x_stride, padded, sum);
+          AccumulateTile<1>(weights, stride, xt, x_stride, padded, sum);
           break;
         case 2:
-          AccumulateTile<2>(weights, xt, x_stride, padded, sum);
+          AccumulateTile<2>(weights, stride, xt, x_stride, padded, sum);
           break;
         default:
-          AccumulateTile<3>(weights, xt, x_stride, padded, sum);
+          AccumulateTile<3>(weights, stride, xt, x_stride, padded, sum);
       }
     }
   }
@@ -126,6 +145,20 @@ bool NeedsDouble(const Matrix& w) {
 
 int64_t PaddedCols(const Matrix& w) { return (int64_t{w.cols} + 7) / 8 * 8; }
 
+// x [num_tokens, PaddedCols] F32 of the rows from `first` on.
+void DecodeTokens(const Backend& backend, const LinearParams& p, int64_t first, int64_t num_tokens,
+                  float* x) {
+  constexpr int64_t kStretchesPerPiece = 8;  // half a microsecond
+  const int64_t cols = p.weight.cols, stretches = (cols + kChunk - 1) / kChunk;
+  backend.ParallelFor(num_tokens * stretches, kStretchesPerPiece, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t t = i / stretches, column = i % stretches * kChunk;
+      simd::DecodeBf16(p.x + (first + t) * p.x_stride + column, std::min(kChunk, cols - column),
+                       x + t * PaddedCols(p.weight) + column);
+    }
+  });
+}
+
 }  // namespace
 
 void LinearCpu(const Backend& backend, const LinearParams& p) {
@@ -140,8 +173,7 @@ void LinearCpu(const Backend& backend, const LinearParams& p) {
   float* const x = frame.Get<float>(std::min<int64_t>(kTokenBlock, p.num_tokens) * x_stride);
   for (int64_t first = 0; first < p.num_tokens; first += kTokenBlock) {
     const int64_t num_tokens = std::min(kTokenBlock, p.num_tokens - first);
-    for (int64_t t = 0; t < num_tokens; ++t)
-      simd::DecodeBf16(p.x + (first + t) * p.x_stride, w.cols, x + t * x_stride);
+    DecodeTokens(backend, p, first, num_tokens, x);
     const int64_t num_groups = (w.rows + kRows - 1) / kRows;
     backend.ParallelFor(num_groups, 1, [&](int64_t begin, int64_t end) {
       ScratchFrame piece_frame;
@@ -151,6 +183,12 @@ void LinearCpu(const Backend& backend, const LinearParams& p) {
       }
     });
   }
+}
+
+void RoundToBf16(const float* values, int64_t count, bf16* out) {
+  int64_t i = 0;
+  for (; i + 8 <= count; i += 8) simd::Store(out + i, _mm256_loadu_ps(values + i));
+  for (; i < count; ++i) out[i] = ToBf16(values[i]);
 }
 
 ScratchBytes LinearCpuScratchBytes(const LinearParams& p) {

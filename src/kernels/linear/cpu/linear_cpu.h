@@ -11,4 +11,7 @@ void LinearCpu(const Backend& backend, const LinearParams& params);
 // Whatever the scales; pointers are not looked at.
 ScratchBytes LinearCpuScratchBytes(const LinearParams& params);
 
+// out[i] = ToBf16(values[i]).
+void RoundToBf16(const float* values, int64_t count, bf16* out);
+
 }  // namespace deepinfer

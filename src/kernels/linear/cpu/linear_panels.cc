@@ -44,7 +44,7 @@ void Store(const LinearParams& p, int64_t first_row, int64_t num_rows, int32_t f
     if (p.out_f32 != nullptr) {
       std::copy_n(total, count, p.out_f32 + at);
     } else {
-      for (int32_t n = 0; n < count; ++n) p.out[at + n] = ToBf16(total[n]);
+      RoundToBf16(total, count, p.out + at);
     }
   }
 }

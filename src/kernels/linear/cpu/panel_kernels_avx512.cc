@@ -2,30 +2,21 @@
 
 #include <immintrin.h>
 
-#include <cstring>
-
+#include "kernels/cpu/dot_avx512.h"
 #include "kernels/linear/cpu/decoder_avx512.h"
 #include "kernels/linear/cpu/panel_kernels.h"
 
 namespace deepinfer {
 namespace {
 
-// Columns 2i and 2i + 1 of a row in every lane.
-inline __m512bh BroadcastPair(const uint16_t* x, int64_t i) {
-  int32_t pair;
-  std::memcpy(&pair, x + 2 * i, sizeof pair);
-  return reinterpret_cast<__m512bh>(_mm512_set1_epi32(pair));
-}
-
-inline __m512 Dot(__m512 sum, __m512i weights, __m512bh x) {
-  return _mm512_dpbf16_ps(sum, reinterpret_cast<__m512bh>(weights), x);
-}
-
 template <WeightFormat kFormat, int kPanels, int kRows>
 void StreamRows(const uint8_t* panels, int32_t num_groups, PanelRows rows, float* totals) {
   constexpr int kVectors = Avx512Decoder<kFormat>::kVectors;
   constexpr int64_t kBytes = PanelGroupBytes(kFormat);
   constexpr int64_t kAhead = 4096;  // bytes; into the next panel at the end
+  // What four panels have ahead would not stay in the L1 cache. Measured on a Zen 4: FP4 reads at
+  // 0.84 instead of 0.71 of plain reads; one stream of FP8 is faster into L1.
+  constexpr auto kHint = kFormat == WeightFormat::kFp4 ? _MM_HINT_T1 : _MM_HINT_T0;
   const Avx512Decoder<kFormat> decoder;
   const int64_t panel_bytes = PanelBytes(kFormat, num_groups * kGroupCols);
   const uint8_t* const scales = panels + num_groups * kBytes;
@@ -44,13 +35,13 @@ void StreamRows(const uint8_t* panels, int32_t num_groups, PanelRows rows, float
     for (int b = 0; b < kPairs / kVectors; ++b) {
       for (int p = 0; p < kPanels; ++p) {
         const uint8_t* const codes = panels + p * panel_bytes + g * kBytes + b * 64;
-        _mm_prefetch(reinterpret_cast<const char*>(codes + kAhead), _MM_HINT_T0);
+        _mm_prefetch(reinterpret_cast<const char*>(codes + kAhead), kHint);
         __m512i weights[kVectors];
         decoder.Block(codes, weights);
         for (int i = 0; i < kVectors; ++i) {
           for (int t = 0; t < kRows; ++t) {
             sum[t][p] =
-                Dot(sum[t][p], weights[i], BroadcastPair(x[t], g * kPairs + b * kVectors + i));
+                DotPairs(sum[t][p], weights[i], BroadcastPair(x[t], g * kPairs + b * kVectors + i));
           }
         }
       }
@@ -167,8 +158,8 @@ void TileRows(const DecodedPanels& w, PanelRows rows, float* totals, int64_t row
         pair[p] = _mm512_load_si512(weights + p * panel_bytes + i * 64);
       }
       for (int t = 0; t < kRows; ++t) {
-        const __m512bh xt = BroadcastPair(rows.Row<uint16_t>(t), i);
-        for (int p = 0; p < kPanels; ++p) sum[t][p] = Dot(sum[t][p], pair[p], xt);
+        const __m512i xt = BroadcastPair(rows.Row<uint16_t>(t), i);
+        for (int p = 0; p < kPanels; ++p) sum[t][p] = DotPairs(sum[t][p], pair[p], xt);
       }
     }
     for (int p = 0; p < kPanels; ++p) {

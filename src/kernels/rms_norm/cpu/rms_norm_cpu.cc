@@ -10,12 +10,10 @@ void NormRow(const RmsNormParams& p, const bf16* x, bf16* out) {
   const float mean = simd::SumOfSquares(x, p.dim) / static_cast<float>(p.dim);
   const float inverse = 1.0f / std::sqrt(mean + p.eps);
   const __m256 scale = _mm256_set1_ps(inverse);
-  int32_t d = 0;
-  for (; d + 8 <= p.dim; d += 8) {
-    const __m256 normalised = _mm256_mul_ps(simd::Load(x + d), scale);
-    simd::Store(out + d, _mm256_mul_ps(simd::Load(p.gain + d), normalised));
-  }
-  for (; d < p.dim; ++d) out[d] = ToBf16(ToFloat(p.gain[d]) * (ToFloat(x[d]) * inverse));
+  const auto norm = [&](__m256 value, __m256 gain) {
+    return _mm256_mul_ps(gain, _mm256_mul_ps(value, scale));
+  };
+  simd::Transform(p.dim, out, norm, x, p.gain);
 }
 
 }  // namespace
