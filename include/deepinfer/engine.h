@@ -92,6 +92,7 @@ struct EngineOptions {
   int32_t mask_threads = 1;
   // For tests: so many drafts a step are verified, as SamplingParams::forced_drafts says; 0: none.
   int32_t scripted_drafts = 0;
+  double scripted_pass_s = 0;  // for tests: a pass of the model takes at least so many seconds
 
   // Called from Load() while it reads weights, now and then; may be empty.
   std::function<void(int64_t done_bytes, int64_t total_bytes)> progress;

@@ -10,10 +10,6 @@ namespace {
 
 constexpr int32_t kMaxTokens = 1 << 20;  // of a request that names no limit
 
-Duration FromSeconds(double seconds) {
-  return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(seconds));
-}
-
 }  // namespace
 
 PacedEngineClient::PacedEngineClient(ServedModel model, Timers& timers, double tokens_per_s)

@@ -50,6 +50,7 @@ class Serving {
   Status Load() {
     EngineFlags flags = flags_.engine;
     if (flags_.scripted) flags.engine.scripted_drafts = kScriptedDrafts;
+    flags.engine.scripted_pass_s = flags_.scripted_pass_ms / 1000;
     ApplyLogLevel(flags.log_level);
     DI_RETURN_IF_ERROR(ChooseModel(context_.disk, &flags.engine.model));
     DI_ASSIGN_OR_RETURN(engine_, LoadWithProgress(flags, context_));

@@ -9,10 +9,6 @@ namespace {
 
 constexpr double kMaxSeconds = 7 * 24 * 3600;
 
-Duration FromSeconds(double seconds) {
-  return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(seconds));
-}
-
 void AddSeconds(OptionSet& options, const char* flag, const char* help, double* value) {
   options.Add({.flag = flag, .help = help, .unit = "seconds", .min = 0.01, .max = kMaxSeconds},
               value);
@@ -113,6 +109,12 @@ void ServeFlags::AddTo(OptionSet& options) {
               &deepseek_api);
   options.Add({.flag = "scripted", .help = "for tests: requests may force tokens and drafts"},
               &scripted);
+  options.Add({.flag = "scripted-pass-ms",
+               .help = "for tests: a pass of the model takes at least so long",
+               .unit = "ms",
+               .min = 0,
+               .max = 10'000},
+              &scripted_pass_ms);
   options.Add({.flag = "scripted-engine",
                .help = "for measurements: answers are made up at this rate. 0: the engine answers",
                .unit = "tokens/s",

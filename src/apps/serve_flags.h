@@ -25,6 +25,7 @@ struct ServeFlags {
   double queue_timeout_s = 600, drain_timeout_s = 60, stall_timeout_s = 10, keep_alive_s = 15;
   double idle_timeout_s = 75, read_timeout_s = 120, write_timeout_s = 30;
   double paced_tokens_per_s = 0;  // 0: the engine answers
+  double scripted_pass_ms = 0;
   bool access_log = true, deepseek_api = false, scripted = false;
 
   void AddTo(OptionSet& options);

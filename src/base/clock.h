@@ -34,6 +34,9 @@ struct WallTime {
 };
 
 inline double Seconds(Duration d) { return std::chrono::duration<double>(d).count(); }
+inline Duration FromSeconds(double seconds) {
+  return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(seconds));
+}
 
 class Clock {
  public:

@@ -1,17 +1,36 @@
 #include "base/large_block.h"
 
+#include <linux/mempolicy.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <charconv>
+#include <climits>
 #include <limits>
+#include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/check.h"
+#include "base/cpu_topology.h"
 
 namespace deepinfer {
+namespace {
+
+// The nodes of memory that the processors of this process belong to.
+const std::vector<int>& OwnNodes() {
+  static const std::vector<int> nodes = [] {
+    std::set<int> distinct;
+    for (const Cpu& cpu : UsableCpus()) distinct.insert(cpu.node);
+    return std::vector<int>(distinct.begin(), distinct.end());
+  }();
+  return nodes;
+}
+
+}  // namespace
 
 StatusOr<LargeBlock> LargeBlock::Allocate(int64_t num_bytes, std::string_view what) {
   CHECK_GE(num_bytes, 0);
@@ -25,6 +44,7 @@ StatusOr<LargeBlock> LargeBlock::Allocate(int64_t num_bytes, std::string_view wh
   }
   ::madvise(at, size, MADV_HUGEPAGE);  // small pages are as right
   block.data_ = static_cast<uint8_t*>(at);
+  if (OwnNodes().size() > 1) InterleavePages({block.data_, size}, OwnNodes());
   block.num_bytes_ = num_bytes;
   return block;
 }
@@ -40,6 +60,19 @@ LargeBlock& LargeBlock::operator=(LargeBlock&& other) noexcept {
   std::swap(data_, other.data_);
   std::swap(num_bytes_, other.num_bytes_);
   return *this;
+}
+
+bool InterleavePages(std::span<const uint8_t> memory, std::span<const int> nodes) {
+  constexpr int kBits = sizeof(unsigned long) * CHAR_BIT;
+  std::vector<unsigned long> mask;
+  for (const int node : nodes) {
+    const auto word = static_cast<size_t>(node / kBits);
+    if (mask.size() <= word) mask.resize(word + 1);
+    mask[word] |= 1ul << (node % kBits);
+  }
+  // The system takes the number of bits to be one less than what it is told.
+  return ::syscall(SYS_mbind, memory.data(), memory.size(), MPOL_INTERLEAVE, mask.data(),
+                   mask.size() * kBits + 1, 0u) == 0;
 }
 
 void AskForPages(std::span<const uint8_t> bytes) {

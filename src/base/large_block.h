@@ -11,6 +11,8 @@
 namespace deepinfer {
 
 // Zeros, at a page boundary, in huge pages where the system gives them; given back with the object.
+// Where the processors of this process belong to several nodes of memory, the pages come from all
+// of these in turn, so that the threads together read as fast as the nodes together deliver.
 class LargeBlock {
  public:
   // Errors: kResourceExhausted naming `what` it is for and the bytes.
@@ -28,6 +30,10 @@ class LargeBlock {
   uint8_t* data_ = nullptr;
   int64_t num_bytes_ = 0;
 };
+
+// Takes the pages of memory that nobody has written to yet from these nodes in turn. A wish: returns
+// whether the system has taken it. Requires: memory begins at a page boundary.
+bool InterleavePages(std::span<const uint8_t> memory, std::span<const int> nodes);
 
 // Asks the system to bring the pages of a mapped file that hold these bytes, without waiting for
 // them. A wish: nothing happens for memory that is no mapping.

@@ -1,8 +1,13 @@
 #include "base/large_block.h"
 
 #include <gtest/gtest.h>
+#include <linux/mempolicy.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <climits>
 
 #include "base/simulated_disk.h"
 
@@ -35,6 +40,21 @@ TEST(LargeBlock, WishesChangeNothing) {
   AskForPages({block.data() + 4999, 3});
   AskForPages({});
   EXPECT_EQ(block.data()[5000], 1);
+}
+
+TEST(LargeBlock, PagesComeFromTheNodesThatWereNamed) {
+  const LargeBlock block = LargeBlock::Allocate(1 << 20, "test").value();
+  const std::span memory(block.data(), 1 << 20);
+  if (!InterleavePages(memory, std::array{0})) GTEST_SKIP() << "skipped: no memory policies";
+  int policy = -1;
+  std::array<unsigned long, 64> nodes = {};
+  ASSERT_EQ(::syscall(SYS_get_mempolicy, &policy, nodes.data(), nodes.size() * 8 * CHAR_BIT,
+                      block.data() + 5000, MPOL_F_ADDR),
+            0);
+  EXPECT_EQ(policy, MPOL_INTERLEAVE);
+  EXPECT_EQ(nodes[0], 1u);
+  block.data()[memory.size() - 1] = 1;
+  EXPECT_FALSE(InterleavePages(memory, std::array{900})) << "there is no such node";
 }
 
 TEST(LargeBlock, AvailableMemoryIsTheLeastThatTheSystemNames) {

@@ -42,6 +42,7 @@ struct EngineCoreOptions {
   bool async = true;
   MaskOptions masks;
   int32_t num_step_times = 0;  // the newest ones kept for step_times()
+  Duration min_pass_time{0};   // for tests of what happens while requests run
 };
 
 // What the engine runs on. All pointers outlive it.

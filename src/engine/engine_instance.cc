@@ -3,6 +3,22 @@
 #include "engine/start_plan.h"
 
 namespace deepinfer {
+namespace {
+
+// See EngineCoreOptions::min_pass_time.
+ForwardFn ForwardOf(Model* model, Duration min_pass_time) {
+  if (min_pass_time <= Duration::zero()) {
+    return [model](const ForwardBatch& batch) { return model->Forward(batch); };
+  }
+  return [model, min_pass_time](const ForwardBatch& batch) {
+    const MonotonicTime start = RealClock().Now();
+    auto logits = model->Forward(batch);
+    RealClock().SleepUntil(start + min_pass_time);
+    return logits;
+  };
+}
+
+}  // namespace
 
 StatusOr<std::unique_ptr<EngineInstance>> EngineInstance::Create(const InstanceParts& parts,
                                                                  const EngineCoreOptions& options,
@@ -18,7 +34,7 @@ StatusOr<std::unique_ptr<EngineInstance>> EngineInstance::Create(const InstanceP
   const ReserveShape shape = ScratchShape(options.scheduler);
   DI_ASSIGN_OR_RETURN(instance->memory_, KvMemory::Create(model->kv_shape(), sizes));
   instance->core_ = std::make_unique<EngineCore>(
-      EngineBackend{.forward = [model](const ForwardBatch& batch) { return model->Forward(batch); },
+      EngineBackend{.forward = ForwardOf(model, options.min_pass_time),
                     .prepare = [model, shape] { model->Reserve(shape); },
                     .memory = instance->memory_.get(),
                     .drafter = parts.drafter,

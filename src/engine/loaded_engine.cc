@@ -94,6 +94,7 @@ StatusOr<std::unique_ptr<LoadedEngine>> LoadedEngine::Load(const EngineOptions& 
   engine->core_options_.async = options.async;
   engine->core_options_.num_step_times = options.num_step_times;
   engine->core_options_.masks.num_threads = options.mask_threads;
+  engine->core_options_.min_pass_time = FromSeconds(options.scripted_pass_s);
   if (options.scripted_drafts > 0) {
     engine->scripted_drafter_ =
         std::make_unique<ScriptedDrafter>(options.scripted_drafts, config.vocab_size);

@@ -26,6 +26,10 @@ export class Browser {
     return browser;
   }
 
+  isAlive() {
+    return this.chromium.isConnected();
+  }
+
   close() {
     return this.chromium.close();
   }
@@ -95,7 +99,7 @@ async function force(page, server, ...texts) {
     const body = route.request().postDataJSON();
     const ids = scripts.shift();
     if (ids) body.forced_token_ids = ids;
-    return route.continue({postData: JSON.stringify(body)});
+    return route.continue({postData: JSON.stringify(body)}).catch(() => {});  // the page has gone
   });
 }
 

@@ -1,12 +1,12 @@
 // The dashboard.
 import {load} from './load.mjs';
-import {eventually, expect, expectEqual, sleep, test} from './suite.mjs';
+import {eventually, expect, expectEqual, kPaced, sleep, test} from './suite.mjs';
 
 const card = (page, title) => page.locator(`.card[aria-label="${title}"]`);
 const value = async (page, title) =>
     parseFloat(await card(page, title).locator('.value').innerText());
 
-test('plots and numbers move under load', '--scripted', async ({page, server}) => {
+test('plots and numbers move under load', kPaced, async ({page, server}) => {
   await page.click('#tab-dashboard');
   await page.waitForSelector('.card .trace', {state: 'attached'});
   const stop = load(server, 4, 40);

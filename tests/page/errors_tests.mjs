@@ -1,7 +1,7 @@
 // What goes wrong is one line that says what to do.
 import {send} from './chat_page.mjs';
 import {Server} from './server.mjs';
-import {eventually, expect, expectEqual, sleep, test} from './suite.mjs';
+import {eventually, expect, expectEqual, kPaced, sleep, test} from './suite.mjs';
 
 const kStatus =
     /status of \d+|ERR_CONNECTION|ERR_FAILED|ERR_INCOMPLETE|ERR_EMPTY/;  // the browser's own
@@ -15,7 +15,7 @@ test('a conversation that is too long says so', '--scripted', async ({page, allo
 });
 
 test(
-    'a server that goes away is told, and found again', '--scripted --served-model-name gone',
+    'a server that goes away is told, and found again', `${kPaced} --served-model-name gone`,
     async ({page, server, allow, force}) => {
       allow(kStatus);
       await force('and on '.repeat(1500));
@@ -46,7 +46,7 @@ test(
       }
     });
 
-const kGuarded = '--scripted --api-key sesame --max-concurrent-per-key 1';
+const kGuarded = `${kPaced} --api-key sesame --max-concurrent-per-key 1`;
 
 test('a missing key is asked for, and the message sent again', kGuarded, async ({page, allow}) => {
   allow(kStatus);

@@ -20,16 +20,25 @@ const counts = {
   skipped: 0
 };
 
-// One server for all tests that want the same flags; in the order of the files.
+// What fails where nobody waits for it belongs to the test that is running.
+let failTest = (error) => console.log(`between tests: ${error.stack ?? error}`);
+process.on('unhandledRejection', (error) => failTest(error));
+
+// One server for all tests that want the same flags, one browser as long as it lives; in the order
+// of the files.
 async function runAll() {
-  const browser = await Browser.launch();
+  let browser = null;
   let server = null;
   const runOnce = async ({flags, run}) => {
+    if (!browser?.isAlive()) browser = await Browser.launch();
     if (server === null || server.flags !== flags || !server.running) {
       await server?.stop();
       server = await Server.start(flags);
     }
-    await browser.withPage(server, run);
+    const elsewhere = new Promise((_, fail) => {
+      failTest = fail;
+    });
+    await Promise.race([browser.withPage(server, run), elsewhere]);
   };
   for (const test of chosen) {
     const start = Date.now();
@@ -47,7 +56,7 @@ async function runAll() {
     }
   }
   await server?.stop();
-  await browser.close();
+  await browser?.close();
 }
 
 if (why) {

@@ -9,6 +9,9 @@ export function test(name, flags, run) {
   tests.push({name, flags, run});
 }
 
+// For what is looked at while an answer grows: 10 ms a token, however fast the machine is.
+export const kPaced = '--scripted --scripted-pass-ms 10';
+
 export function expect(holds, what) {
   if (!holds) throw new Error(`expected ${what}`);
 }
