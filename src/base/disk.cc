@@ -86,6 +86,20 @@ class RealReadable : public ReadableFile {
     return ReadAt(at, out.subspan(static_cast<size_t>(at - offset), static_cast<size_t>(end - at)));
   }
 
+  bool IsCached(int64_t offset, int64_t num_bytes) const override {
+    constexpr long kCachestat = 451;  // of every Linux from 6.5 on; our headers may be older
+    struct {
+      uint64_t offset, bytes;
+    } const range = {static_cast<uint64_t>(offset), static_cast<uint64_t>(num_bytes)};
+    struct {
+      uint64_t cached, dirty, writeback, evicted, recently_evicted;  // pages
+    } pages = {};
+    static const auto page = static_cast<int64_t>(::sysconf(_SC_PAGESIZE));
+    const int64_t num_pages = (offset + num_bytes - 1) / page - offset / page + 1;
+    return ::syscall(kCachestat, fd_, &range, &pages, 0) == 0 &&
+           static_cast<int64_t>(pages.cached) >= num_pages;
+  }
+
   StatusOr<std::span<const uint8_t>> Map() const override {
     std::lock_guard lock(mutex_);
     if (mapped_ == nullptr && size_ > 0) {
@@ -97,20 +111,6 @@ class RealReadable : public ReadableFile {
   }
 
  private:
-  // Whether all of a part lies in the system's cache. False where the system does not say.
-  bool IsCached(int64_t offset, int64_t bytes) const {
-    constexpr long kCachestat = 451;  // of every Linux from 6.5 on; our headers may be older
-    struct {
-      uint64_t offset, bytes;
-    } const range = {static_cast<uint64_t>(offset), static_cast<uint64_t>(bytes)};
-    struct {
-      uint64_t cached, dirty, writeback, evicted, recently_evicted;  // pages
-    } pages = {};
-    static const auto page = static_cast<int64_t>(::sysconf(_SC_PAGESIZE));
-    return ::syscall(kCachestat, fd_, &range, &pages, 0) == 0 &&
-           static_cast<int64_t>(pages.cached) >= (bytes + page - 1) / page;
-  }
-
   int DirectFd() const {  // -1: the file system has no direct reads
     std::lock_guard lock(mutex_);
     if (asked_direct_) return direct_fd_;

@@ -32,6 +32,8 @@ class ReadableFile {
   // the bytes are not in it already. Requires: multiples of kDirectAlign; `out` may reach past the
   // end of the file by less than that, and what lies there is left undefined.
   virtual Status ReadDirect(int64_t offset, std::span<uint8_t> out) const;
+  // Whether all bytes of a part lie in the system's cache. False where nobody says.
+  virtual bool IsCached(int64_t /*offset*/, int64_t /*num_bytes*/) const { return false; }
   // The whole file as memory, read-only, valid as long as this object, at a page boundary.
   // Mapped where the disk can.
   virtual StatusOr<std::span<const uint8_t>> Map() const = 0;

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <filesystem>
 
+#include "base/large_block.h"
 #include "base/simulated_disk.h"
 #include "base/system_cache.h"
 
@@ -145,6 +146,32 @@ TEST_P(DiskTest, DirectReadsBehindTheEndFail) {
   for (const int64_t offset : {kDirectAlign, 9 * kDirectAlign}) {
     EXPECT_EQ(file->ReadDirect(offset, {buffer.get(), kDirectAlign}).code(), StatusCode::kDataLoss);
   }
+}
+
+// What has just been written lies in the system's cache, if the system says so.
+TEST_P(DiskTest, WhatIsCachedCanBeMappedAsItIs) {
+  const std::string text(5 * kDirectAlign + 9, 'x');
+  ASSERT_TRUE(disk().WriteText(Path("a"), text).ok());
+  const auto file = *disk().OpenRead(Path("a"));
+  EXPECT_TRUE(is_real() || !file->IsCached(0, 1));
+  if (!file->IsCached(0, std::ssize(text))) return;
+  EXPECT_TRUE(file->IsCached(kDirectAlign - 1, 2));
+  EXPECT_FALSE(file->IsCached(0, std::ssize(text) + kDirectAlign));  // one page more than there is
+  const std::span<const uint8_t> bytes = file->Map().value();
+  EXPECT_TRUE(BringPages(bytes));
+  EXPECT_EQ(std::memcmp(bytes.data(), text.data(), text.size()), 0);
+  LeavePages(bytes);
+  EXPECT_EQ(bytes[text.size() - 1], 'x');
+}
+
+TEST_P(DiskTest, PagesOfAFileCutShortAreNotThere) {
+  if (!is_real()) return;
+  ASSERT_TRUE(disk().WriteText(Path("a"), std::string(5 * kDirectAlign, 'x')).ok());
+  const auto file = *disk().OpenRead(Path("a"));
+  const std::span<const uint8_t> bytes = file->Map().value();
+  ASSERT_EQ(::truncate(Path("a").c_str(), kDirectAlign), 0);
+  EXPECT_FALSE(BringPages(bytes));  // reading them would end the process
+  EXPECT_FALSE(file->IsCached(0, std::ssize(bytes)));
 }
 
 // A file that takes the place of an opened one is not read in its stead.

@@ -30,6 +30,14 @@ const std::vector<int>& OwnNodes() {
   return nodes;
 }
 
+bool AdvisePages(std::span<const uint8_t> bytes, int advice) {
+  if (bytes.empty()) return true;
+  static const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const auto begin = reinterpret_cast<uintptr_t>(bytes.data()) / page * page;
+  const auto end = reinterpret_cast<uintptr_t>(bytes.data()) + bytes.size();
+  return ::madvise(reinterpret_cast<void*>(begin), end - begin, advice) == 0;
+}
+
 }  // namespace
 
 StatusOr<LargeBlock> LargeBlock::Allocate(int64_t num_bytes, std::string_view what) {
@@ -42,7 +50,7 @@ StatusOr<LargeBlock> LargeBlock::Allocate(int64_t num_bytes, std::string_view wh
   if (at == MAP_FAILED) {
     return ResourceExhausted(what, ": the system does not give ", num_bytes, " bytes of memory");
   }
-  ::madvise(at, size, MADV_HUGEPAGE);  // small pages are as right
+  AskForHugePages({static_cast<const uint8_t*>(at), size});
   block.data_ = static_cast<uint8_t*>(at);
   if (OwnNodes().size() > 1) InterleavePages({block.data_, size}, OwnNodes());
   block.num_bytes_ = num_bytes;
@@ -75,13 +83,19 @@ bool InterleavePages(std::span<const uint8_t> memory, std::span<const int> nodes
                    mask.size() * kBits + 1, 0u) == 0;
 }
 
-void AskForPages(std::span<const uint8_t> bytes) {
-  if (bytes.empty()) return;
-  static const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
-  const auto begin = reinterpret_cast<uintptr_t>(bytes.data()) / page * page;
-  const auto end = reinterpret_cast<uintptr_t>(bytes.data()) + bytes.size();
-  ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_WILLNEED);
+void AskForHugePages(std::span<const uint8_t> bytes) {
+  constexpr size_t kHugePage = size_t{2} << 20;
+  if (bytes.size() >= kHugePage) AdvisePages(bytes, MADV_HUGEPAGE);
 }
+
+void AskForPages(std::span<const uint8_t> bytes) { AdvisePages(bytes, MADV_WILLNEED); }
+
+bool BringPages(std::span<const uint8_t> bytes) {
+  constexpr int kPopulateRead = 22;  // of Linux 5.14; our headers may be older
+  return AdvisePages(bytes, kPopulateRead);
+}
+
+void LeavePages(std::span<const uint8_t> bytes) { AdvisePages(bytes, MADV_DONTNEED); }
 
 int64_t AvailableMemoryBytes(Disk& disk) {
   // The number after `label`, or `none` where there is no such file, label or number.

@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstdlib>
 #include <mutex>
@@ -12,6 +13,7 @@
 
 #include "base/check.h"
 #include "base/log.h"
+#include "base/read_queue.h"
 #include "kernels/formats/panels.h"
 #include "model/load_plan.h"
 
@@ -23,6 +25,7 @@ constexpr int64_t kPieceBytes = int64_t{1} << 20;
 constexpr int64_t kRunBytes = int64_t{4} << 20;  // of the cache that are read together
 // Smaller reads go through the system's cache: what it reads ahead is what comes next.
 constexpr int64_t kSmallRead = int64_t{64} << 10;
+constexpr int kReaders = 4;  // that wait for the disk while the threads pack
 
 // Memory for direct reads; only grows, contents are not kept.
 class DirectBuffer {
@@ -51,25 +54,60 @@ struct Finding {
   ScanFinding found;
 };
 
+// A group whose bytes are on their way.
+struct Fetch {
+  const LoadGroup* group = nullptr;
+  DirectBuffer memory;
+  const uint8_t* buffer = nullptr;  // in `memory`; null: the mapped file has the bytes
+  ReadBatch batch;                  // last: ends before the memory goes
+};
+
 // What one thread has for itself.
 struct Worker {
-  DirectBuffer plain, panels;
+  DirectBuffer panels;
+  std::array<Fetch, 2> fetches;  // one on its way while the other is packed
+  int64_t num_fetches = 0;       // begun
   std::vector<Finding> findings;
 };
 
-Status ReadGroup(const LoadGroup& group, bool direct, uint8_t* buffer) {
+// Of the mapped file; empty: it cannot be mapped.
+std::span<const uint8_t> MappedBytes(const LoadRead& read) {
+  const StatusOr<std::span<const uint8_t>> file = read.source->Map();
+  if (!file.ok()) return {};
+  return file->subspan(static_cast<size_t>(read.offset), static_cast<size_t>(read.bytes));
+}
+
+// Whether what the group needs can be taken from where the system keeps it. To copy it first would
+// take as long as packing it.
+bool TakeFromCache(const LoadGroup& group) {
+  return std::all_of(group.reads.begin(), group.reads.end(), [](const LoadRead& read) {
+    return read.source->IsCached(read.offset, read.bytes) && BringPages(MappedBytes(read));
+  });
+}
+
+// Asks the queue for what the group needs.
+void Begin(const LoadGroup& group, bool direct, ReadQueue& queue, Fetch* fetch) {
+  fetch->group = &group;
+  fetch->buffer = nullptr;
+  if (TakeFromCache(group)) return;
+  uint8_t* const buffer = fetch->memory.Get(group.buffer_bytes);
+  fetch->buffer = buffer;
+  std::vector<FileRead>& reads = fetch->batch.reads();
+  reads.clear();
   for (const LoadRead& read : group.reads) {
+    const auto size = static_cast<size_t>(read.bytes);
     if (!direct || read.again || read.bytes < kSmallRead) {
-      DI_RETURN_IF_ERROR(
-          read.source->ReadAt(read.offset, {buffer + read.at, static_cast<size_t>(read.bytes)}));
+      reads.push_back({.file = read.source, .offset = read.offset, .out = {buffer + read.at, size}});
       continue;
     }
     const int64_t before = read.offset % kDirectAlign;
-    DI_RETURN_IF_ERROR(read.source->ReadDirect(
-        read.offset - before,
-        {buffer + read.at - before, static_cast<size_t>(RoundUp(before + read.bytes))}));
+    reads.push_back({.file = read.source,
+                     .offset = read.offset - before,
+                     .out = {buffer + read.at - before,
+                             static_cast<size_t>(RoundUp(before + read.bytes))},
+                     .direct = true});
   }
-  return OkStatus();
+  queue.Start(fetch->batch);
 }
 
 }  // namespace
@@ -136,8 +174,10 @@ class PackedLoader {
     return CacheTrouble(status, "the next start packs the weights again");
   }
 
-  // Tasks in order of index, on all threads. Errors: the first that came.
-  Status ForEach(int64_t count, const Task& task) {
+  // Tasks in order of index, on all threads; `finish` on each when none is left. Errors: the first
+  // that came.
+  Status ForEach(int64_t count, const Task& task,
+                 const std::function<Status(Worker& worker)>& finish = {}) {
     std::atomic<int64_t> next{0};
     std::atomic<bool> failed{false};
     std::mutex mutex;  // of `first` and findings_
@@ -145,13 +185,17 @@ class PackedLoader {
     const auto caller = std::this_thread::get_id();
     const auto work = [&](int64_t, int64_t) {
       Worker worker;
+      const auto note = [&](const Status& status) {
+        if (status.ok()) return;
+        std::lock_guard lock(mutex);
+        if (!failed.exchange(true)) first = status;
+      };
       for (int64_t i; !failed && (i = next.fetch_add(1)) < count;) {
-        if (const Status status = task(i, worker); !status.ok()) {
-          std::lock_guard lock(mutex);
-          if (!failed.exchange(true)) first = status;
-        }
+        note(task(i, worker));
         if (std::this_thread::get_id() == caller) ReportProgress();
       }
+      if (!failed && finish) note(finish(worker));
+      if (std::this_thread::get_id() == caller) ReportProgress();
       std::lock_guard lock(mutex);
       findings_.insert(findings_.end(), worker.findings.begin(), worker.findings.end());
     };
@@ -258,17 +302,33 @@ class PackedLoader {
     const std::vector<LoadGroup> groups =
         PlanLoad(checkpoint_.items(), sources_, pieces_, wanted, PlainItems());
     for (const LoadGroup& group : groups) total_bytes_ += group.source_bytes;
-    return ForEach(std::ssize(groups), [&](int64_t i, Worker& worker) {
-      const LoadGroup& group = groups[static_cast<size_t>(i)];
-      uint8_t* const buffer = worker.plain.Get(group.buffer_bytes);
-      DI_RETURN_IF_ERROR(ReadGroup(group, options_.direct, buffer));
-      for (const LoadPiece& piece : group.pieces) {
-        DI_RETURN_IF_ERROR(TakePiece(piece, buffer, worker));
-      }
-      source_bytes_ += group.source_bytes;
-      done_bytes_ += group.source_bytes;
-      return OkStatus();
-    });
+    ReadQueue queue(kReaders);
+    return ForEach(
+        std::ssize(groups),
+        [&](int64_t i, Worker& worker) {
+          Begin(groups[static_cast<size_t>(i)], options_.direct, queue,
+                &worker.fetches[worker.num_fetches++ % 2]);
+          return worker.num_fetches == 1 ? OkStatus()
+                                         : Take(worker.fetches[worker.num_fetches % 2], worker);
+        },
+        [&](Worker& worker) {
+          return worker.num_fetches == 0
+                     ? OkStatus()
+                     : Take(worker.fetches[(worker.num_fetches - 1) % 2], worker);
+        });
+  }
+
+  Status Take(Fetch& fetch, Worker& worker) {
+    if (fetch.buffer != nullptr) DI_RETURN_IF_ERROR(fetch.batch.Wait());
+    for (const LoadPiece& piece : fetch.group->pieces) {
+      DI_RETURN_IF_ERROR(TakePiece(piece, fetch.buffer, worker));
+    }
+    for (const LoadRead& read : fetch.group->reads) {
+      if (fetch.buffer == nullptr && !read.again) LeavePages(MappedBytes(read));
+    }
+    source_bytes_ += fetch.group->source_bytes;
+    done_bytes_ += fetch.group->source_bytes;
+    return OkStatus();
   }
 
   // Whether tensors that are not packed have to be looked at: not again if the cache says that
@@ -288,12 +348,19 @@ class PackedLoader {
     return plain;
   }
 
+  // buffer: of the group; null: the mapped file.
+  const uint8_t* BytesOf(const LoadPart& part, const uint8_t* buffer) const {
+    return buffer != nullptr ? buffer + part.at
+                             : checkpoint_.items()[part.item].bytes.data() + part.begin;
+  }
+
   // Looks at a part of a tensor. Returns what it found.
   ScanFinding Look(const LoadPart& part, const uint8_t* buffer, Worker& worker) {
     const Dtype dtype = checkpoint_.items()[part.item].spec->dtype;
     if (part.begin == part.end || (!options_.scan && dtype != Dtype::kF8E8m0)) return {};
     ScanFinding found =
-        ScanBytes(dtype, {buffer + part.at, static_cast<size_t>(part.end - part.begin)});
+        ScanBytes(
+        dtype, {BytesOf(part, buffer), static_cast<size_t>(part.end - part.begin)});
     if (!options_.scan) found.first_bad = ScanFinding::kNone;
     worker.findings.push_back({part.item, part.begin, found});
     if (found.first_bad != ScanFinding::kNone) is_damaged_ = true;
@@ -307,8 +374,8 @@ class PackedLoader {
     const PackedPiece& piece = pieces_[static_cast<size_t>(part.piece)];
     Matrix rows = *matrices_[static_cast<size_t>(piece.entry)];
     rows.rows = std::min(rows.rows - piece.first_panel * kPanelRows, piece.num_panels * kPanelRows);
-    rows.data = buffer + part.codes.at;
-    rows.scale = buffer + part.scales.at;
+    rows.data = BytesOf(part.codes, buffer);
+    rows.scale = BytesOf(part.scales, buffer);
     uint8_t* const to = InMemory(piece) ? out_.memory_.data() + piece.range.offset
                                         : worker.panels.Get(piece.range.bytes);
     PackPanels(rows, 0, piece.num_panels, to);

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <map>
 
+#include "base/system_cache.h"
 #include "kernels/formats/panels.h"
 #include "model/load_plan.h"
 #include "model/testing/tiny_checkpoint.h"
@@ -477,6 +478,17 @@ TEST_F(PackedWeightsTest, FilesOfTheMachine) {
     ASSERT_TRUE(packed.ok()) << packed.status();
     ExpectRight(*checkpoint, **packed);
     EXPECT_EQ((*packed)->times().cache_bytes > 0, round > 0);
+  }
+  // From the system's cache, and from the disk.
+  for (int round = 0; round < 2; ++round) {
+    const auto packed = PackedWeights::Load(*checkpoint, {.pool = &pool, .disk = &RealDisk()});
+    ASSERT_TRUE(packed.ok()) << packed.status();
+    ExpectRight(*checkpoint, **packed);
+    const auto fresh = OpenUnscanned(RealDisk(), folder);  // has nothing mapped in
+    for (const std::string& name : names) DropFromSystemCache(StrCat(folder, "/", name));
+    const auto again = PackedWeights::Load(*fresh, {.pool = &pool, .disk = &RealDisk()});
+    ASSERT_TRUE(again.ok()) << again.status();
+    ExpectRight(*fresh, **again);
   }
   std::filesystem::remove_all(folder);
 }

@@ -1,15 +1,12 @@
 #include "model/safetensors.h"
 
 #include <map>
-#include <nlohmann/json.hpp>
 
 #include "base/check.h"
-#include "model/json_object.h"
+#include "model/header_json.h"
 
 namespace deepinfer {
 namespace {
-
-using nlohmann::json;
 
 constexpr int64_t kLengthBytes = 8;                      // of the header, little-endian
 constexpr int64_t kMaxHeaderBytes = int64_t{100} << 20;  // the format's own limit
@@ -31,31 +28,27 @@ std::optional<int64_t> ShapeBytes(const std::vector<int64_t>& shape, Dtype dtype
   return bytes;
 }
 
-// One entry of the header. `payload` is the first payload byte's place in the file.
-StatusOr<StoredTensor> ReadEntry(const std::string& name, const json& value, int64_t payload) {
-  if (!value.is_object()) return InvalidArgument("header entry ", name, ": not an object");
-  Status status;
-  JsonObject entry(value, StrCat("header entry ", name), &status);
-  std::string dtype;
-  std::vector<int64_t> offsets;
-  StoredTensor tensor;
-  entry.Read("dtype", &dtype);
-  entry.Read("shape", &tensor.shape, 0, INT64_MAX);
-  entry.Read("data_offsets", &offsets, 0, INT64_MAX / 2);
-  DI_RETURN_IF_ERROR(status);
-  const std::optional<Dtype> known = DtypeFromName(dtype);
-  if (!known) return InvalidArgument("header entry ", name, ": unknown element type ", dtype);
-  if (offsets.size() != 2 || offsets[0] > offsets[1]) {
-    return InvalidArgument("header entry ", name, ": data_offsets must be [begin, end], found [",
-                           Join(offsets, ", "), "]");
+// `payload` is the first payload byte's place in the file.
+StatusOr<StoredTensor> ToTensor(HeaderEntry&& entry, int64_t payload) {
+  const std::optional<Dtype> known = DtypeFromName(entry.dtype);
+  if (!known) {
+    return InvalidArgument("header entry ", entry.name, ": unknown element type ", entry.dtype);
   }
-  tensor.name = std::string(WithoutModelPrefix(name));
+  const std::vector<int64_t>& offsets = entry.data_offsets;
+  constexpr int64_t kMaxEnd = INT64_MAX / 2;  // so that places in the file do not overflow
+  if (offsets.size() != 2 || offsets[0] > offsets[1] || offsets[1] > kMaxEnd) {
+    return InvalidArgument("header entry ", entry.name,
+                           ": data_offsets must be [begin, end], found [", Join(offsets, ", "),
+                           "]");
+  }
+  StoredTensor tensor{.shape = std::move(entry.shape)};
+  tensor.name = std::string(WithoutModelPrefix(entry.name));
   tensor.dtype = *known;
   tensor.offset = payload + offsets[0];
   tensor.num_bytes = offsets[1] - offsets[0];
   const std::optional<int64_t> expected = ShapeBytes(tensor.shape, tensor.dtype);
   if (expected != tensor.num_bytes) {
-    return InvalidArgument("header entry ", name, ": ", DescribeTensor(tensor.dtype, tensor.shape),
+    return InvalidArgument("header entry ", entry.name, ": ", DescribeTensor(tensor.dtype, tensor.shape),
                            " does not have the ", tensor.num_bytes, " bytes of its data_offsets");
   }
   return tensor;
@@ -94,20 +87,15 @@ bool IsPlainFileName(std::string_view name) {
 
 StatusOr<WeightMap> ReadIndex(Disk& disk, const std::string& path) {
   DI_ASSIGN_OR_RETURN(const std::string text, disk.ReadText(path, kMaxIndexBytes));
-  json root;
-  DI_RETURN_IF_ERROR(ParseJsonText(text, path, &root));
-  const auto map = root.is_object() ? root.find("weight_map") : root.end();
-  if (!root.is_object() || map == root.end() || !map->is_object() || map->empty()) {
-    return InvalidArgument(path, ": no weight_map; expected {\"weight_map\": {tensor: file}}");
-  }
   WeightMap files;
-  for (const auto& [name, file] : map->items()) {
-    if (!file.is_string() || !IsPlainFileName(file.get<std::string>())) {
-      return InvalidArgument(path, ": weight_map.", name, ": ", file.dump(),
-                             " is not the name of a .safetensors file in this directory");
+  DI_RETURN_IF_ERROR(ReadIndexJson(text, path, [&](std::string&& name, std::string&& file) {
+    if (!IsPlainFileName(file)) {
+      return InvalidArgument(path, ": weight_map.", name, ": \"", file,
+                             "\" is not the name of a .safetensors file in this directory");
     }
-    files.emplace(WithoutModelPrefix(name), file.get<std::string>());
-  }
+    files.emplace(WithoutModelPrefix(name), std::move(file));
+    return OkStatus();
+  }));
   return files;
 }
 
@@ -236,14 +224,12 @@ StatusOr<std::vector<StoredTensor>> ReadSafetensorsHeader(const ReadableFile& so
   std::string text(length, '\0');
   DI_RETURN_IF_ERROR(
       source.ReadAt(kLengthBytes, std::span(reinterpret_cast<uint8_t*>(text.data()), text.size())));
-  json header;
-  DI_RETURN_IF_ERROR(ParseJsonText(text, "header", &header));
-  if (!header.is_object()) return InvalidArgument("the header is not a JSON object");
+  DI_ASSIGN_OR_RETURN(std::vector<HeaderEntry> entries, ReadHeaderJson(text));
   const int64_t payload = kLengthBytes + static_cast<int64_t>(length);
   std::vector<StoredTensor> tensors;
-  for (const auto& [name, value] : header.items()) {
-    if (name == "__metadata__") continue;
-    DI_ASSIGN_OR_RETURN(StoredTensor tensor, ReadEntry(name, value, payload));
+  tensors.reserve(entries.size());
+  for (HeaderEntry& entry : entries) {
+    DI_ASSIGN_OR_RETURN(StoredTensor tensor, ToTensor(std::move(entry), payload));
     tensor.file = file;
     tensors.push_back(std::move(tensor));
   }

@@ -7,6 +7,8 @@
 #include <cstring>
 #include <memory>
 
+#include "base/large_block.h"
+
 namespace deepinfer {
 
 template <typename T>
@@ -25,7 +27,11 @@ class Scratch {
 
   // The same, and touches it: the system gives memory when it is touched.
   void Reserve(int64_t count) {
-    std::memset(Get(count), 0, static_cast<size_t>(count) * sizeof(T));
+    const auto num_bytes = static_cast<size_t>(count) * sizeof(T);
+    const T* const before = data();
+    T* const at = Get(count);
+    if (at != before) AskForHugePages({reinterpret_cast<const uint8_t*>(at), num_bytes});
+    std::memset(at, 0, num_bytes);
   }
   static int64_t BytesOf(int64_t count) { return count * static_cast<int64_t>(sizeof(T)); }
 

@@ -53,13 +53,20 @@ struct PairsOfFourRows {
 };
 
 // Dword k of row r to dword r of block k, in eights of k. `before` is applied to a row's dwords,
-// `after` to a block's. Returns the bytes of each row that were done.
+// `after` to a block's. Returns the bytes of each row that were done. Sixteen rows are too many short
+// streams for the hardware to run ahead of, so the next panel is asked for here, from front to back.
 template <typename Before, typename After>
 int64_t PackDwords(const uint8_t* rows, int64_t row_bytes, uint8_t* panel, Before before,
                    After after) {
   int64_t at = 0;
   for (; at + 32 <= row_bytes; at += 32, panel += 8 * 64) {
     __m256i low[8], high[8];
+    if (at % 64 == 0) {
+      const uint8_t* const next = rows + kRows * (row_bytes + at);
+      for (int line = 0; line < kRows; ++line) {
+        _mm_prefetch(reinterpret_cast<const char*>(next + line * 64), _MM_HINT_T1);
+      }
+    }
     for (int r = 0; r < 8; ++r) {
       low[r] = before(Load(rows + r * row_bytes + at));
       high[r] = before(Load(rows + (r + 8) * row_bytes + at));
