@@ -9,11 +9,12 @@ if [ -z "${BUILD:-}" ]; then DEEPINFER_ACCELERATOR=cpu ./build.sh deepinfer make
 work=$(mktemp -d -p build)
 trap 'rm -rf "$work"' EXIT
 cp tools/oracle/mid_config.json "$work/mid.json"
-sed 's/"hidden_size": 1024/"hidden_size": 2048/; s/"moe_intermediate_size": 512/"moe_intermediate_size": 1024/' \
+sed -e 's/"hidden_size": 1024/"hidden_size": 2048/' \
+  -e 's/"moe_intermediate_size": 512/"moe_intermediate_size": 1024/' \
   "$work/mid.json" >"$work/large.json"
 for name in mid large; do
   "$bin/tools/tiny/make_tiny" "$work/$name.json" "$work/$name" 7 >/dev/null
   for cold in "" --cold; do
-    "$bin/src/apps/deepinfer" bench load --model "$work/$name" $cold --log-level warning
+    "$bin/src/apps/deepinfer" bench load --model "$work/$name" $cold --log-level error
   done
 done

@@ -31,8 +31,8 @@ class LargeBlock {
   int64_t num_bytes_ = 0;
 };
 
-// Takes the pages of memory that nobody has written to yet from these nodes in turn. A wish: returns
-// whether the system has taken it. Requires: memory begins at a page boundary.
+// Takes the pages of memory that nobody has written to yet from these nodes in turn. A wish:
+// returns whether the system has taken it. Requires: memory begins at a page boundary.
 bool InterleavePages(std::span<const uint8_t> memory, std::span<const int> nodes);
 
 // Asks for huge pages where these bytes fill any; before they are touched. A wish.

@@ -27,7 +27,8 @@ class Events : public nlohmann::json_sax<json> {
   Status Read(std::string_view text, std::string_view where) {
     // The library takes a NUL for the end of the text, whatever follows.
     const size_t nul = text.find('\0');
-    const bool whole = nul == text.npos && json::sax_parse(text, static_cast<json_sax<json>*>(this));
+    const bool whole =
+        nul == text.npos && json::sax_parse(text, static_cast<json_sax<json>*>(this));
     if (!fault_.ok()) return fault_;
     if (is_too_large_) {
       return InvalidArgument(where, ": a number is too large for 64-bit floating point");
@@ -206,8 +207,8 @@ class IndexEvents : public Events {
   Status End() override { return OkStatus(); }
 
   Status Wrong(std::string_view found) const {
-    return InvalidArgument(where_, ": weight_map.", tensor_, ": expected the name of a file, found ",
-                           found);
+    return InvalidArgument(where_, ": weight_map.", tensor_,
+                           ": expected the name of a file, found ", found);
   }
 
   const std::string_view where_;

@@ -95,9 +95,10 @@ void Begin(const LoadGroup& group, bool direct, ReadQueue& queue, Fetch* fetch) 
   std::vector<FileRead>& reads = fetch->batch.reads();
   reads.clear();
   for (const LoadRead& read : group.reads) {
-    const auto size = static_cast<size_t>(read.bytes);
     if (!direct || read.again || read.bytes < kSmallRead) {
-      reads.push_back({.file = read.source, .offset = read.offset, .out = {buffer + read.at, size}});
+      reads.push_back({.file = read.source,
+                       .offset = read.offset,
+                       .out = {buffer + read.at, static_cast<size_t>(read.bytes)}});
       continue;
     }
     const int64_t before = read.offset % kDirectAlign;

@@ -48,8 +48,9 @@ StatusOr<StoredTensor> ToTensor(HeaderEntry&& entry, int64_t payload) {
   tensor.num_bytes = offsets[1] - offsets[0];
   const std::optional<int64_t> expected = ShapeBytes(tensor.shape, tensor.dtype);
   if (expected != tensor.num_bytes) {
-    return InvalidArgument("header entry ", entry.name, ": ", DescribeTensor(tensor.dtype, tensor.shape),
-                           " does not have the ", tensor.num_bytes, " bytes of its data_offsets");
+    return InvalidArgument("header entry ", entry.name, ": ",
+                           DescribeTensor(tensor.dtype, tensor.shape), " does not have the ",
+                           tensor.num_bytes, " bytes of its data_offsets");
   }
   return tensor;
 }

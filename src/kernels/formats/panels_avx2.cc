@@ -53,8 +53,9 @@ struct PairsOfFourRows {
 };
 
 // Dword k of row r to dword r of block k, in eights of k. `before` is applied to a row's dwords,
-// `after` to a block's. Returns the bytes of each row that were done. Sixteen rows are too many short
-// streams for the hardware to run ahead of, so the next panel is asked for here, from front to back.
+// `after` to a block's. Returns the bytes of each row that were done. Sixteen rows are too many
+// short streams for the hardware to run ahead of, so the next panel is asked for here, from its
+// front to its back.
 template <typename Before, typename After>
 int64_t PackDwords(const uint8_t* rows, int64_t row_bytes, uint8_t* panel, Before before,
                    After after) {
