@@ -115,7 +115,7 @@ class HttpPool::Impl {
 
   ConnectionPtr Make();
   std::string Head(const HttpCall& call) const;
-  Duration timeout() const { return Duration(static_cast<int64_t>(options_.timeout_s * 1e9)); }
+  Duration timeout() const { return FromSeconds(options_.timeout_s); }
 
   asio::io_context io_{1};
   const HttpEndpoint endpoint_;

@@ -146,8 +146,7 @@ class Load {
       if (is_over || (options_.is_stopped && options_.is_stopped())) {
         next_.reset();
       } else if (DueOfNext() > now) {
-        return pool_.CallAt(start_ + Duration(static_cast<int64_t>(next_->due_s * 1e9)),
-                            [this] { Dispatch(); });
+        return pool_.CallAt(start_ + FromSeconds(next_->due_s), [this] { Dispatch(); });
       } else {
         Send(*next_);
         next_ = traffic_.Next();

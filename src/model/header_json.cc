@@ -1,10 +1,10 @@
 #include "model/header_json.h"
 
-#include <cmath>
 #include <nlohmann/json.hpp>
 #include <optional>
 
 #include "base/strings.h"
+#include "model/json_object.h"
 
 namespace deepinfer {
 namespace {
@@ -12,12 +12,7 @@ namespace {
 using nlohmann::json;
 
 constexpr int kMaxDepth = 256;
-constexpr double kExactBelow = 9007199254740992.0;  // 2^53
 
-// A value for a message: ASCII, so that it can be cut anywhere.
-std::string Describe(const json& value) {
-  return value.dump(-1, ' ', true, json::error_handler_t::replace).substr(0, 60);
-}
 std::string_view Container(bool is_object) { return is_object ? "an object" : "an array"; }
 
 // The library's events as three; the first fault ends the reading.
@@ -90,17 +85,6 @@ class Events : public nlohmann::json_sax<json> {
   size_t broken_at_ = 0;
 };
 
-// A whole number of at least 0; may be spelled 10.0.
-std::optional<int64_t> AsSize(const json& value) {
-  if (value.is_number_unsigned() && value.get<uint64_t>() <= uint64_t{INT64_MAX}) {
-    return value.get<int64_t>();
-  }
-  if (!value.is_number_float()) return {};
-  const auto number = value.get<double>();
-  if (number < 0 || number > kExactBelow || number != std::floor(number)) return {};
-  return static_cast<int64_t>(number);
-}
-
 class HeaderEvents : public Events {
  public:
   std::vector<HeaderEntry> entries;
@@ -140,14 +124,14 @@ class HeaderEvents : public Events {
     if (depth() == 0) return NotAnObject();
     if (!is_entry_) return OkStatus();
     if (depth() == 1) return Fault("not an object");
-    if (depth() == 2 && list_ != nullptr) return Wrong("a list of whole numbers", Describe(value));
+    if (depth() == 2 && list_ != nullptr) return Wrong("a list of whole numbers", ShortText(value));
     if (depth() == 2 && member_ == "dtype") {
-      if (!value.is_string()) return Wrong("text", Describe(value));
+      if (!value.is_string()) return Wrong("text", ShortText(value));
       entries.back().dtype = std::move(value.get_ref<std::string&>());
       has_dtype_ = true;
     } else if (depth() == 3 && list_ != nullptr) {
-      const std::optional<int64_t> size = AsSize(value);
-      if (!size) return WrongSize(Describe(value));
+      const std::optional<int64_t> size = AsInteger(value);
+      if (!size || *size < 0) return WrongSize(ShortText(value));
       (entries.back().*list_).push_back(*size);
     }
     return OkStatus();
@@ -200,7 +184,7 @@ class IndexEvents : public Events {
   }
   Status Scalar(json&& value) override {
     if (depth() != 2 || !is_map_) return OkStatus();
-    if (!value.is_string()) return Wrong(Describe(value));
+    if (!value.is_string()) return Wrong(ShortText(value));
     ++num_members_;
     return found_(std::move(tensor_), std::move(value.get_ref<std::string&>()));
   }

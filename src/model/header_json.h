@@ -1,7 +1,6 @@
 // model/header_json.h: the JSON of safetensors headers and of their index, read entry by entry.
 //
-// A real checkpoint has a hundred thousand tensors. A tree of them in memory takes seven times as
-// long to build as its text takes to read, so none is built.
+// A real checkpoint has a hundred thousand tensors, so no tree of them is built in memory.
 #pragma once
 
 #include <cstdint>

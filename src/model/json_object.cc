@@ -11,24 +11,6 @@ using nlohmann::json;
 
 constexpr int kMaxDepth = 256;  // printing a value takes stack for each level
 
-std::string ShortText(const json& value) {
-  constexpr size_t kMaxChars = 60;
-  // ASCII, so that it can be cut anywhere.
-  std::string text = value.dump(-1, ' ', true, json::error_handler_t::replace);
-  if (text.size() > kMaxChars) text = text.substr(0, kMaxChars) + "...";
-  return text;
-}
-
-std::optional<int64_t> AsInteger(const json& value) {
-  if (value.is_number_unsigned() && value.get<uint64_t>() > uint64_t{INT64_MAX}) return {};
-  if (value.is_number_integer()) return value.get<int64_t>();
-  if (!value.is_number_float()) return {};
-  const double number = value.get<double>();
-  constexpr double kExactBelow = 9007199254740992.0;  // 2^53
-  if (number != std::floor(number) || std::fabs(number) > kExactBelow) return {};
-  return static_cast<int64_t>(number);
-}
-
 // Whether brackets nest deeper than kMaxDepth. (The library's own hook for this walks an object's
 // members again after every one of them: minutes for a header of a hundred thousand tensors.)
 bool IsTooDeep(std::string_view text) {
@@ -55,6 +37,24 @@ std::string RangeText(int64_t min, int64_t max) {
 }
 
 }  // namespace
+
+std::string ShortText(const json& value) {
+  constexpr size_t kMaxChars = 60;
+  // ASCII, so that it can be cut anywhere.
+  std::string text = value.dump(-1, ' ', true, json::error_handler_t::replace);
+  if (text.size() > kMaxChars) text = text.substr(0, kMaxChars) + "...";
+  return text;
+}
+
+std::optional<int64_t> AsInteger(const json& value) {
+  if (value.is_number_unsigned() && value.get<uint64_t>() > uint64_t{INT64_MAX}) return {};
+  if (value.is_number_integer()) return value.get<int64_t>();
+  if (!value.is_number_float()) return {};
+  const double number = value.get<double>();
+  constexpr double kExactBelow = 9007199254740992.0;  // 2^53
+  if (number != std::floor(number) || std::fabs(number) > kExactBelow) return {};
+  return static_cast<int64_t>(number);
+}
 
 Status ParseJsonText(std::string_view text, std::string_view where, nlohmann::json* out) {
   // The library takes a NUL for the end of the text, whatever follows.

@@ -23,6 +23,11 @@ Status ParseJsonText(std::string_view text, std::string_view where, nlohmann::js
 // A file that holds one JSON object. Errors: as Disk::ReadText and ParseJsonText, naming the file.
 Status ReadJsonObject(Disk& disk, const std::string& path, nlohmann::json* out);
 
+// A whole number, which may be spelled 10.0; nothing for other values and beyond 64 bits.
+std::optional<int64_t> AsInteger(const nlohmann::json& value);
+// A value for a message, cut where it is long; ASCII.
+std::string ShortText(const nlohmann::json& value);
+
 class JsonObject {
  public:
   // `where` names the object in messages: "config.json" gives "config.json: key: ...". The others
