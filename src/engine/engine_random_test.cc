@@ -59,16 +59,17 @@ class RandomLife {
  public:
   RandomLife(uint64_t seed, ReplayMode mode, bool async)
       : rng_(seed),
-        // Some masks come too late, by chance of the mask threads.
+        // Some masks come too late, whatever the pace of the mask threads: a step later.
         grammars_(kVocab,
                   [this] {
-                    if (mask_count_.fetch_add(1) % 40 == 0) {
-                      std::this_thread::sleep_for(std::chrono::microseconds(300));
-                    }
+                    if (mask_count_.fetch_add(1) % 40 != 0) return;
+                    const int64_t ready_at = num_steps_ + 2;
+                    while (num_steps_ < ready_at && !over_) std::this_thread::yield();
                   }),
         drafter_(FakeModel::kDraftLength, kVocab,
                  [this](const SequenceRun&) { return accept_rng_.Uniform(6); }),
         engine_(Options(seed, mode, async)) {}
+  ~RandomLife() { over_ = true; }
 
   void Run(int64_t num_steps) {
     for (int64_t step = 0; step < num_steps; ++step) {
@@ -79,13 +80,13 @@ class RandomLife {
       if (Chance(500)) engine_.core().ClearCache();
       if (Chance(100)) engine_.model().FailNextPasses(1 + Below(4));
       engine_.clock().Advance(std::chrono::milliseconds(1));
-      answers_.Take(engine_.core().Step());
+      Step();
       engine_.scheduler().CheckInvariants();
       if (step % 512 == 0) CheckEnded();
     }
     while (engine_.core().HasWork()) {
       if (grammars_.num_held() > 0) grammars_.FinishOne();
-      answers_.Take(engine_.core().Step());
+      Step();
     }
     CheckEnded();
     CheckNothingLeft();
@@ -119,6 +120,11 @@ class RandomLife {
   bool Chance(uint64_t one_in) { return rng_.Uniform(one_in) == 0; }
   int32_t Below(int32_t bound) {
     return static_cast<int32_t>(rng_.Uniform(static_cast<uint64_t>(bound)));
+  }
+
+  void Step() {
+    answers_.Take(engine_.core().Step());
+    ++num_steps_;
   }
 
   // Prompts that begin alike in many ways.
@@ -217,7 +223,8 @@ class RandomLife {
   }
 
   SeededRng rng_;
-  std::atomic<int64_t> mask_count_{0};
+  std::atomic<int64_t> mask_count_{0}, num_steps_{0};
+  std::atomic<bool> over_ = false;  // no step comes that a late mask could wait for
   FakeGrammarSource grammars_;
   SeededRng accept_rng_{5};  // the executing thread's
   ScriptedDrafter drafter_;
