@@ -87,7 +87,12 @@ StatusOr<SampledToken> Sampler::Sample(const SequenceSampling& sequence,
   const bool filtered = p.logprobs && p.filtered_logprobs;
 
   SampledToken result;
-  if (!forced || filtered) {
+  const bool is_largest = p.temperature == 0 && allowed == nullptr && !forced && !filtered &&
+                          LeavesLogitsAlone(sequence);
+  if (is_largest) {
+    // Of equals the first.
+    result.id = static_cast<int32_t>(std::ranges::max_element(logits) - logits.begin());
+  } else if (!forced || filtered) {
     scores_.assign(logits.begin(), logits.end());
     Mask(sequence, allowed);
     for (const auto& [id, bias] : p.logit_bias) scores_[static_cast<size_t>(id)] += bias;
@@ -107,12 +112,22 @@ StatusOr<SampledToken> Sampler::Sample(const SequenceSampling& sequence,
       if (p.top_p < 1) KeepTopP(p.top_p);
     }
   }
-  result.id = forced ? p.forced_token_ids[output_idx] : Draw(sequence.seed_, position);
+  if (forced) {
+    result.id = p.forced_token_ids[output_idx];
+  } else if (!is_largest) {
+    result.id = Draw(sequence.seed_, position);
+  }
   if (p.logprobs) {
     result.logprobs = filtered ? FilteredLogprobs(result.id, *p.logprobs)
                                : RawLogprobs(logits, result.id, *p.logprobs);
   }
   return result;
+}
+
+bool Sampler::LeavesLogitsAlone(const SequenceSampling& sequence) {
+  const SamplingParams& p = sequence.params_;
+  const bool may_end = sequence.num_output_ >= p.min_tokens || sequence.end_ids_.empty();
+  return may_end && p.banned_token_ids.empty() && p.logit_bias.empty() && sequence.counts_.empty();
 }
 
 void Sampler::Mask(const SequenceSampling& sequence, const uint32_t* allowed) {

@@ -383,6 +383,21 @@ TEST_P(SparseAttentionForms, BlocksOfAnySize) {
   }
 }
 
+// Scores hundreds apart: most probabilities are zero in F32, some are no normal numbers.
+TEST_P(SparseAttentionForms, UnlikelySlotsWeighNothing) {
+  AttentionShape shape = kToy;
+  shape.window = 128;
+  AttentionSequence sequence(shape, 300, 25);
+  const int64_t row_values = int64_t{shape.heads} * shape.dim;
+  for (int32_t position = 0; position < 300; ++position) {
+    auto* const query = const_cast<bf16*>(sequence.Query(position));
+    for (int64_t i = 0; i < row_values; ++i) query[i] = ToBf16(ToFloat(query[i]) * 200);
+  }
+  AttentionStep step(shape);
+  step.Add(sequence, 200, 40);
+  ExpectClose(step.Run(backend()), step.Run({.variant = kRefVariant}));
+}
+
 TEST_P(SparseAttentionForms, NanStaysInItsRow) {
   AttentionSequence sequence(kToy, 40, 22);
   AttentionStep step(kToy);

@@ -32,8 +32,13 @@ inline __m256 E4m3Values(const uint8_t* codes) {
                           _mm256_castsi256_ps(_mm256_cvtepi8_epi32(is_nan)));
 }
 
-// 16 e2m1 codes (8 bytes, low nibble first) -> 16 floats. Code -0 decodes to +0: no sum can tell.
-inline void DecodeE2m1Half(const uint8_t* pairs, float scale, float* out) {
+struct SixteenFloats {
+  __m256 first, second;
+};
+
+// 16 e2m1 codes (8 bytes, low nibble first) times a scale, in order. Code -0 decodes to +0: no sum
+// can tell.
+inline SixteenFloats DecodeE2m1Half(const uint8_t* pairs, float scale) {
   // Twice the values, which are integers.
   const __m128i table = _mm_setr_epi8(0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12);
   const __m128i low_nibbles = _mm_set1_epi8(15);
@@ -41,18 +46,19 @@ inline void DecodeE2m1Half(const uint8_t* pairs, float scale, float* out) {
   const __m128i even = _mm_shuffle_epi8(table, _mm_and_si128(bytes, low_nibbles));
   const __m128i odd = _mm_shuffle_epi8(table, _mm_and_si128(_mm_srli_epi16(bytes, 4), low_nibbles));
   const __m128i codes = _mm_unpacklo_epi8(even, odd);
-  const __m256 half_scale = _mm256_set1_ps(0.5f * scale);
-  for (int i = 0; i < 2; ++i) {
-    const __m128i part = i == 0 ? codes : _mm_srli_si128(codes, 8);
-    const __m256 values = _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(part));
-    _mm256_storeu_ps(out + 8 * i, _mm256_mul_ps(values, half_scale));
-  }
+  const auto scaled = [half_scale = _mm256_set1_ps(0.5f * scale)](__m128i eight) {
+    return _mm256_mul_ps(_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(eight)), half_scale);
+  };
+  return {scaled(codes), scaled(_mm_srli_si128(codes, 8))};
 }
 
 // 32 of them, 16 bytes.
 inline void DecodeE2m1Group(const uint8_t* pairs, float scale, float* out) {
-  DecodeE2m1Half(pairs, scale, out);
-  DecodeE2m1Half(pairs + 8, scale, out + 16);
+  for (int i = 0; i < 2; ++i) {
+    const auto [first, second] = DecodeE2m1Half(pairs + 8 * i, scale);
+    _mm256_storeu_ps(out + 16 * i, first);
+    _mm256_storeu_ps(out + 16 * i + 8, second);
+  }
 }
 
 // BF16 or F32 columns, count of them, then zeros up to the next multiple of 8.

@@ -2,8 +2,10 @@
 
 #include <immintrin.h>
 
+#include <algorithm>
 #include <cstring>
 
+#include "kernels/linear/cpu/decode_rows.h"
 #include "kernels/linear/cpu/panel_kernels.h"
 
 namespace deepinfer {
@@ -263,26 +265,30 @@ void Decode(WeightFormat format, const uint8_t* panel, int32_t num_groups, int32
   }
 }
 
-// A row of x as F32.
+// A row of x as F32, then zeros up to whole groups.
 bool Prepare(const bf16* x, int32_t cols, uint8_t* out) {
   auto* const row = reinterpret_cast<float*>(out);
-  for (int32_t k = 0; k < cols; ++k) row[k] = ToFloat(x[k]);
-  for (int32_t k = cols; k < NumGroups(cols) * kGroupCols; ++k) row[k] = 0.0f;
+  simd::DecodeBf16(x, cols, row);
+  std::fill(row + cols, row + NumGroups(cols) * kGroupCols, 0.0f);
   return true;
 }
 
 // A row of x as F32, times 2^100. Refuses values so large or small that a sum might overflow or
-// lose bits with this factor or without it.
+// lose bits with this factor or without it. Requires: whole groups.
 bool PrepareScaled(const bf16* x, int32_t cols, uint8_t* out) {
   auto* const row = reinterpret_cast<float*>(out);
-  bool fits = true;
-  for (int32_t k = 0; k < cols; ++k) {
-    const float value = ToFloat(x[k]);
-    const float magnitude = __builtin_fabsf(value);
-    fits &= magnitude == 0 || (magnitude >= 0x1p-60f && magnitude <= 0x1p20f);
-    row[k] = value * 0x1p100f;
+  const __m256 sign = _mm256_set1_ps(-0.0f);
+  __m256 fits = _mm256_castsi256_ps(_mm256_set1_epi32(-1));
+  for (int32_t k = 0; k < cols; k += 8) {
+    const __m256 value = simd::Load(x + k);
+    const __m256 magnitude = _mm256_andnot_ps(sign, value);
+    const __m256 is_zero = _mm256_cmp_ps(magnitude, _mm256_setzero_ps(), _CMP_EQ_OQ);
+    const __m256 is_large = _mm256_cmp_ps(magnitude, _mm256_set1_ps(0x1p-60f), _CMP_GE_OQ);
+    const __m256 is_small = _mm256_cmp_ps(magnitude, _mm256_set1_ps(0x1p20f), _CMP_LE_OQ);
+    fits = _mm256_and_ps(fits, _mm256_or_ps(is_zero, _mm256_and_ps(is_large, is_small)));
+    _mm256_storeu_ps(row + k, _mm256_mul_ps(value, _mm256_set1_ps(0x1p100f)));
   }
-  return fits;
+  return _mm256_movemask_ps(fits) == 0xff;
 }
 
 template <int kRows>

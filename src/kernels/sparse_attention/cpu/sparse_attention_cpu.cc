@@ -169,7 +169,7 @@ void AttendRows(const AttentionKernels& kernels, const Backend& backend,
       for (int32_t b = 0; b < slots.num_blocks(); ++b) {
         const int32_t n = slots.sizes[b];
         if (n == 0) continue;
-        kernels.decode(slots.Block(b), n, params.head_dim, decoded.Block(0), heads.work);
+        kernels.decode(slots.Block(b), 0, n, params.head_dim, decoded.Block(0), heads.work);
         AddBlock(kernels, params, all, decoded.Block(0), n, heads);
       }
       FinishHeads(params, all, heads);
@@ -184,12 +184,15 @@ void AttendRow(const AttentionKernels& kernels, const Backend& backend,
   const int32_t dim = params.head_dim;
   const int64_t num_threads = backend.threads == nullptr ? 1 : backend.threads->num_threads();
   ListSlots(params, SegmentOf(params, t), t, slots);
-  backend.ParallelFor(slots.num_blocks(), 1, [&](int64_t begin, int64_t end) {
+  constexpr int32_t kAbreast = AttentionKernels::kDecodeAbreast;
+  constexpr int32_t kParts = kAttentionBlock / kAbreast;
+  backend.ParallelFor(slots.num_blocks() * kParts, 1, [&](int64_t begin, int64_t end) {
     ScratchFrame frame;
     auto* const work = frame.Get<uint8_t>(kernels.work_bytes(dim));
-    for (auto b = static_cast<int32_t>(begin); b < end; ++b) {
-      if (slots.sizes[b] == 0) continue;
-      kernels.decode(slots.Block(b), slots.sizes[b], dim, decoded.Block(b), work);
+    for (auto part = static_cast<int32_t>(begin); part < end; ++part) {
+      const int32_t b = part / kParts, first = part % kParts * kAbreast;
+      const int32_t last = std::min(slots.sizes[b], first + kAbreast);
+      if (first < last) kernels.decode(slots.Block(b), first, last, dim, decoded.Block(b), work);
     }
   });
   const int64_t groups = (params.num_heads + kHeadsAbreast - 1) / kHeadsAbreast;
