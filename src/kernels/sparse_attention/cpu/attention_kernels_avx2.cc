@@ -1,7 +1,7 @@
 // AVX2 + FMA: sums in F32 over records in BF16, which holds their values exactly.
 //
-// A decoded block is [slots, stride] dwords. Dword 8 i + lane of a slot holds dims 16 i + lane, in its
-// lower half, and 16 i + 8 + lane: a shift and a mask give two vectors of dims that follow each other.
+// A decoded block is [slots, stride] dwords. Dword 8 i + lane of a slot holds dims 16 i + lane, in
+// its lower half, and 16 i + 8 + lane: a shift and a mask give two vectors of dims in a row.
 #include <immintrin.h>
 
 #include "kernels/cpu/simd.h"
