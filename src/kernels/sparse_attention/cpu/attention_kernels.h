@@ -28,17 +28,14 @@ struct AttentionHeads {
 };
 
 struct AttentionKernels {
-  static constexpr int32_t kHeadsAbreast = 4, kDecodeAbreast = 16;
+  static constexpr int32_t kHeadsAbreast = 4;
 
   // Of a decoded block, and of what a call needs for itself; both aligned to 64 bytes.
   int64_t (*block_bytes)(int32_t dim);
   int64_t (*work_bytes)(int32_t dim);
-  // slots [begin, end) of a block's filled ones. Requires: begin % kDecodeAbreast == 0, and so end
-  // unless it is the last.
-  void (*decode)(const AttentionSlot* slots, int32_t begin, int32_t end, int32_t dim, void* block,
-                 void* work);
-  // One step of the online softmax for 1, 2 or 4 heads over n decoded slots, 1 <= n <=
-  // kAttentionBlock.
+  // slots: n filled ones, 1 <= n <= kAttentionBlock.
+  void (*decode)(const AttentionSlot* slots, int32_t n, int32_t dim, void* block, void* work);
+  // One step of the online softmax for 1, 2 or 4 heads; n as decoded.
   void (*add)(const AttentionHeads& heads, int32_t num_heads, const void* block, int32_t n,
               int32_t dim, float scale, void* work);
 };

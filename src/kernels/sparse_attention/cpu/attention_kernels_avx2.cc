@@ -55,10 +55,9 @@ void DecodeGlobal(const uint8_t* record, int32_t dim, uint32_t* out) {
   }
 }
 
-void Decode(const AttentionSlot* slots, int32_t begin, int32_t end, int32_t dim, void* block,
-            void*) {
-  uint32_t* kv = static_cast<uint32_t*>(block) + begin * Stride(dim);
-  for (int32_t s = begin; s < end; ++s, kv += Stride(dim)) {
+void DecodeBlock(const AttentionSlot* slots, int32_t n, int32_t dim, void* block, void*) {
+  auto* kv = static_cast<uint32_t*>(block);
+  for (int32_t s = 0; s < n; ++s, kv += Stride(dim)) {
     if (slots[s].global) {
       DecodeGlobal(slots[s].record, dim, kv);
     } else {
@@ -202,6 +201,6 @@ void Add(const AttentionHeads& heads, int32_t num_heads, const void* block, int3
 }  // namespace
 
 const AttentionKernels kAvx2Attention = {
-    .block_bytes = BlockBytes, .work_bytes = WorkBytes, .decode = Decode, .add = Add};
+    .block_bytes = BlockBytes, .work_bytes = WorkBytes, .decode = DecodeBlock, .add = Add};
 
 }  // namespace deepinfer

@@ -157,16 +157,14 @@ void StorePair(const uint16_t* first, const uint16_t* second, int32_t dim, uint3
 int64_t WorkBytes(int32_t dim) { return int64_t{kLanes} * dim * 2; }
 
 // work: decoded rows of kLanes slots.
-void DecodeBlock(const AttentionSlot* slots, int32_t begin, int32_t end, int32_t dim, void* block,
-                 void* work) {
-  static_assert(kLanes == AttentionKernels::kDecodeAbreast);
+void DecodeBlock(const AttentionSlot* slots, int32_t n, int32_t dim, void* block, void* work) {
   auto* const keys = static_cast<uint32_t*>(block);
   uint32_t* const pairs = keys + KeyBytes(dim) / 4;
   auto* const rows = static_cast<uint16_t*>(work);
-  for (int32_t first = begin; first < end; first += kLanes) {
+  for (int32_t first = 0; first < n; first += kLanes) {
     for (int32_t s = 0; s < kLanes; ++s) {
       uint16_t* const row = rows + s * dim;
-      if (first + s >= end) {
+      if (first + s >= n) {
         std::memset(row, 0, static_cast<size_t>(dim) * sizeof *row);
       } else if (slots[first + s].global) {
         DecodeGlobal(slots[first + s].record, dim, row);
@@ -175,7 +173,7 @@ void DecodeBlock(const AttentionSlot* slots, int32_t begin, int32_t end, int32_t
       }
     }
     StoreKeys(rows, dim, keys + first);
-    for (int32_t s = 0; s < kLanes && first + s < end; s += 2) {
+    for (int32_t s = 0; s < kLanes && first + s < n; s += 2) {
       StorePair(rows + s * dim, rows + (s + 1) * dim, dim,
                 pairs + (first + s) / 2 * PairStride(dim));
     }

@@ -2,8 +2,9 @@
 // loops are attention_kernels.h's.
 //
 // All heads pass over one block of slots before the next is looked at, so that a block stays in the
-// cache. Many rows: a thread decodes and attends for its rows. Few rows: the threads share the
-// blocks of a row, then its heads.
+// cache. Many rows: a thread attends for its rows. Few rows: the threads share the heads of a row,
+// and each decodes the row's slots for itself: to hand decoded blocks from core to core takes
+// longer.
 #include <algorithm>
 #include <cmath>
 
@@ -41,31 +42,23 @@ struct RowSlots {
   int32_t num_slots = 0;  // empty ones too
 };
 
-// Blocks of decoded slots.
-struct DecodedBlocks {
+// What a thread has for itself: the slots of its row, a decoded block of them, and what the heads
+// that pass over it carry along.
+struct RowScratch {
   template <typename Memory>
-  DecodedBlocks(Memory& memory, const AttentionKernels& kernels, int32_t num_blocks, int32_t dim)
-      : block_bytes((kernels.block_bytes(dim) + 63) / 64 * 64),
-        bytes(memory.template Get<uint8_t>(num_blocks * block_bytes)) {}
-
-  void* Block(int32_t b) const { return bytes + b * block_bytes; }
-
-  int64_t block_bytes;
-  uint8_t* bytes;
-};
-
-// Of the heads that pass over a row's blocks, and what the kernels need meanwhile.
-struct HeadScratch {
-  template <typename Memory>
-  HeadScratch(Memory& memory, const AttentionKernels& kernels, int32_t num_heads, int32_t dim)
-      : sum(memory.template Get<float>(int64_t{num_heads} * dim)),
+  RowScratch(Memory& memory, const AttentionKernels& kernels, int32_t most_slots, int32_t num_heads,
+             int32_t dim)
+      : slots(memory, most_slots),
+        block(memory.template Get<uint8_t>(kernels.block_bytes(dim))),
+        work(memory.template Get<uint8_t>(kernels.work_bytes(dim))),
+        sum(memory.template Get<float>(int64_t{num_heads} * dim)),
         max(memory.template Get<float>(num_heads)),
-        denominator(memory.template Get<float>(num_heads)),
-        work(memory.template Get<uint8_t>(kernels.work_bytes(dim))) {}
+        denominator(memory.template Get<float>(num_heads)) {}
 
+  RowSlots slots;
+  uint8_t *block, *work;
   float* sum;  // [heads, d]
   float *max, *denominator;
-  uint8_t* work;
 };
 
 const uint8_t* SwaRecord(const AttentionSegment& segment, int32_t position, int32_t dim) {
@@ -112,14 +105,15 @@ struct HeadRange {
   int32_t t, begin, end;
 };
 
-void StartHeads(int32_t num_heads, int32_t dim, const HeadScratch& scratch) {
+void StartHeads(int32_t num_heads, int32_t dim, const RowScratch& scratch) {
   std::fill_n(scratch.sum, int64_t{num_heads} * dim, 0.0f);
   std::fill_n(scratch.max, num_heads, -1e30f);
   std::fill_n(scratch.denominator, num_heads, 0.0f);
 }
 
+// The decoded block of n slots.
 void AddBlock(const AttentionKernels& kernels, const SparseAttentionParams& params,
-              const HeadRange& range, const void* block, int32_t n, const HeadScratch& scratch) {
+              const HeadRange& range, int32_t n, const RowScratch& scratch) {
   const int32_t dim = params.head_dim;
   for (int32_t head = range.begin; head < range.end;) {
     const int32_t left = range.end - head;
@@ -129,13 +123,13 @@ void AddBlock(const AttentionKernels& kernels, const SparseAttentionParams& para
                  .sum = scratch.sum + int64_t{h} * dim,
                  .max = scratch.max + h,
                  .denominator = scratch.denominator + h},
-                abreast, block, n, dim, params.scale, scratch.work);
+                abreast, scratch.block, n, dim, params.scale, scratch.work);
     head += abreast;
   }
 }
 
 void FinishHeads(const SparseAttentionParams& params, const HeadRange& range,
-                 const HeadScratch& scratch) {
+                 const RowScratch& scratch) {
   const int32_t dim = params.head_dim;
   for (int32_t head = range.begin; head < range.end; ++head) {
     const int32_t h = head - range.begin;
@@ -154,78 +148,44 @@ const AttentionSegment& SegmentOf(const SparseAttentionParams& params, int32_t t
   return *segment;
 }
 
-// A thread does all of a row: one block at a time is enough.
-void AttendRows(const AttentionKernels& kernels, const Backend& backend,
-                const SparseAttentionParams& params, int32_t most_slots) {
-  backend.ParallelFor(params.num_tokens, 1, [&](int64_t begin, int64_t end) {
-    ScratchFrame frame;
-    RowSlots slots(frame, most_slots);
-    const DecodedBlocks decoded(frame, kernels, 1, params.head_dim);
-    const HeadScratch heads(frame, kernels, params.num_heads, params.head_dim);
-    for (auto t = static_cast<int32_t>(begin); t < end; ++t) {
-      ListSlots(params, SegmentOf(params, t), t, slots);
-      const HeadRange all = {t, 0, params.num_heads};
-      StartHeads(params.num_heads, params.head_dim, heads);
-      for (int32_t b = 0; b < slots.num_blocks(); ++b) {
-        const int32_t n = slots.sizes[b];
-        if (n == 0) continue;
-        kernels.decode(slots.Block(b), 0, n, params.head_dim, decoded.Block(0), heads.work);
-        AddBlock(kernels, params, all, decoded.Block(0), n, heads);
-      }
-      FinishHeads(params, all, heads);
-    }
-  });
-}
-
-// The threads share a row: its blocks, then its heads.
-void AttendRow(const AttentionKernels& kernels, const Backend& backend,
-               const SparseAttentionParams& params, int32_t t, RowSlots& slots,
-               const DecodedBlocks& decoded) {
+void AttendHeads(const AttentionKernels& kernels, const SparseAttentionParams& params,
+                 const HeadRange& range, RowScratch& scratch) {
   const int32_t dim = params.head_dim;
-  const int64_t num_threads = backend.threads == nullptr ? 1 : backend.threads->num_threads();
-  ListSlots(params, SegmentOf(params, t), t, slots);
-  constexpr int32_t kAbreast = AttentionKernels::kDecodeAbreast;
-  constexpr int32_t kParts = kAttentionBlock / kAbreast;
-  backend.ParallelFor(slots.num_blocks() * kParts, 1, [&](int64_t begin, int64_t end) {
-    ScratchFrame frame;
-    auto* const work = frame.Get<uint8_t>(kernels.work_bytes(dim));
-    for (auto part = static_cast<int32_t>(begin); part < end; ++part) {
-      const int32_t b = part / kParts, first = part % kParts * kAbreast;
-      const int32_t last = std::min(slots.sizes[b], first + kAbreast);
-      if (first < last) kernels.decode(slots.Block(b), first, last, dim, decoded.Block(b), work);
-    }
-  });
-  const int64_t groups = (params.num_heads + kHeadsAbreast - 1) / kHeadsAbreast;
-  backend.ParallelFor(groups, (groups + num_threads - 1) / num_threads,
-                      [&](int64_t begin, int64_t end) {
-                        const HeadRange range = {
-                            t, static_cast<int32_t>(begin) * kHeadsAbreast,
-                            std::min(params.num_heads, static_cast<int32_t>(end) * kHeadsAbreast)};
-                        const int32_t num_heads = range.end - range.begin;
-                        ScratchFrame frame;
-                        const HeadScratch heads(frame, kernels, num_heads, dim);
-                        StartHeads(num_heads, dim, heads);
-                        for (int32_t b = 0; b < slots.num_blocks(); ++b) {
-                          if (slots.sizes[b] == 0) continue;
-                          AddBlock(kernels, params, range, decoded.Block(b), slots.sizes[b], heads);
-                        }
-                        FinishHeads(params, range, heads);
-                      });
+  RowSlots& slots = scratch.slots;
+  ListSlots(params, SegmentOf(params, range.t), range.t, slots);
+  StartHeads(range.end - range.begin, dim, scratch);
+  for (int32_t b = 0; b < slots.num_blocks(); ++b) {
+    const int32_t n = slots.sizes[b];
+    if (n == 0) continue;
+    kernels.decode(slots.Block(b), n, dim, scratch.block, scratch.work);
+    AddBlock(kernels, params, range, n, scratch);
+  }
+  FinishHeads(params, range, scratch);
 }
 
+// In units of kHeadsAbreast heads of a row. Few rows: one stretch of them a thread, so that few
+// rows are decoded by more than one.
 void Attend(const AttentionKernels& kernels, const Backend& backend,
             const SparseAttentionParams& params) {
-  const int32_t num_threads = backend.threads == nullptr ? 1 : backend.threads->num_threads();
-  const int32_t most_slots = MostSlots(params);
-  if (params.num_tokens >= 2 * num_threads) {
-    return AttendRows(kernels, backend, params, most_slots);
-  }
-  ScratchFrame frame;
-  RowSlots slots(frame, most_slots);
-  const DecodedBlocks decoded(frame, kernels, NumBlocks(most_slots), params.head_dim);
-  for (int32_t t = 0; t < params.num_tokens; ++t) {
-    AttendRow(kernels, backend, params, t, slots, decoded);
-  }
+  const int64_t num_threads = backend.threads == nullptr ? 1 : backend.threads->num_threads();
+  const int64_t row_units = (params.num_heads + kHeadsAbreast - 1) / kHeadsAbreast;
+  const int64_t step = params.num_tokens >= 2 * num_threads ? row_units : 1;
+  const int64_t num_steps = params.num_tokens * row_units / step;
+  const int64_t least = step == 1 ? (num_steps + num_threads - 1) / num_threads : 1;
+  backend.ParallelFor(num_steps, least, [&](int64_t begin, int64_t end) {
+    ScratchFrame frame;
+    RowScratch scratch(frame, kernels, MostSlots(params), params.num_heads, params.head_dim);
+    for (int64_t unit = begin * step; unit < end * step;) {
+      const int64_t t = unit / row_units, first = unit % row_units;
+      const int64_t last = std::min(row_units, first + end * step - unit);
+      AttendHeads(kernels, params,
+                  {.t = static_cast<int32_t>(t),
+                   .begin = static_cast<int32_t>(first) * kHeadsAbreast,
+                   .end = std::min(params.num_heads, static_cast<int32_t>(last) * kHeadsAbreast)},
+                  scratch);
+      unit += last - first;
+    }
+  });
 }
 
 }  // namespace
@@ -241,15 +201,9 @@ void SparseAttentionAvx512(const Backend& backend, const SparseAttentionParams& 
 ScratchBytes SparseAttentionScratchBytes(VariantId variant, const SparseAttentionParams& params,
                                          int32_t num_slots) {
   const AttentionKernels& kernels = variant >= kAvx512Variant ? kAvx512Attention : kAvx2Attention;
-  ScratchMeter heads, row, shared;
-  HeadScratch(heads, kernels, params.num_heads, params.head_dim);
-  RowSlots(row, num_slots);
-  DecodedBlocks(row, kernels, 1, params.head_dim);
-  RowSlots(shared, num_slots);
-  DecodedBlocks(shared, kernels, NumBlocks(num_slots), params.head_dim);
-  ScratchBytes bytes = OnAllThreads(heads.bytes()).Under(shared.bytes());
-  bytes.Include(OnAllThreads(row.bytes() + heads.bytes()));
-  return bytes;
+  ScratchMeter row;
+  RowScratch(row, kernels, num_slots, params.num_heads, params.head_dim);
+  return OnAllThreads(row.bytes());
 }
 
 }  // namespace deepinfer
