@@ -76,7 +76,7 @@ class Sampler {
     return a.score != b.score ? a.score > b.score : a.id < b.id;
   }
 
-  // Whether nothing but a grammar acts on the logits.
+  // Whether no ban, min_tokens, bias or penalty acts on the logits.
   static bool LeavesLogitsAlone(const SequenceSampling& sequence);
   void Penalise(const SequenceSampling& sequence);
   void Mask(const SequenceSampling& sequence, const uint32_t* allowed);

@@ -179,6 +179,24 @@ TEST_P(SparseAttentionForms, HeadGroupsAndThreadsDoNotChangeBits) {
   ExpectRows(row, rows, 19, many.row_values());
 }
 
+// Few rows for the threads there are: a thread's stretch begins and ends within a row.
+TEST_P(SparseAttentionForms, ThreadsThatShareRowsDoNotChangeBits) {
+  ThreadPool three(3), seven(7);
+  for (const int32_t heads : {7, 18, 64}) {
+    const AttentionShape shape{.heads = heads, .dim = 64, .window = 16, .topk = 8};
+    AttentionSequence sequence(shape, 90, 26);
+    for (const int32_t count : {2, 3, 5, 13}) {
+      AttentionStep step(shape);
+      step.Add(sequence, 70, count);
+      const auto alone = step.Run(backend());
+      for (ThreadPool* const threads : {&three, &seven}) {
+        EXPECT_EQ(step.Run({.variant = GetParam(), .threads = threads}), alone)
+            << heads << " heads, " << count << " rows, " << threads->num_threads() << " threads";
+      }
+    }
+  }
+}
+
 // Pages lie in shuffled places of the pool; ratio 2 has 32 entries a page, ratio 1 has 64.
 TEST_P(SparseAttentionForms, ReadsEntriesOnBothSidesOfPageBoundaries) {
   for (const int32_t ratio : {1, 2}) {
