@@ -86,6 +86,17 @@ class WishReader {
     return OkStatus();
   }
 
+  // Names that other servers have: to ignore them would leave the output free.
+  static Status RefuseOtherNames(const JsonField& body) {
+    for (const std::string_view name : {"json_schema", "regex", "grammar"}) {
+      const JsonField field = body.Member(name);
+      if (field.absent()) continue;
+      return field.Error(StrCat("not a field here; use guided_",
+                                name == "json_schema" ? std::string_view("json") : name));
+    }
+    return OkStatus();
+  }
+
   StructuredWish Take() { return std::move(wish_); }
 
  private:
@@ -102,8 +113,9 @@ StatusOr<StructuredWish> ReadStructuredFields(FieldReader& reader) {
   DI_RETURN_IF_ERROR(
       wishes.AddText(Kind::kGrammar, reader.Field("guided_grammar"), "guided_grammar"));
   reader.Find("guided_choice");
-  DI_RETURN_IF_ERROR(
-      wishes.AddChoices(JsonField(&reader.root(), ""), "guided_choice", "guided_choice"));
+  const JsonField body(&reader.root(), "");
+  DI_RETURN_IF_ERROR(wishes.AddChoices(body, "guided_choice", "guided_choice"));
+  DI_RETURN_IF_ERROR(WishReader::RefuseOtherNames(body));
   DI_RETURN_IF_ERROR(wishes.AddStructuredOutputs(reader.Field("structured_outputs")));
   return wishes.Take();
 }
