@@ -255,7 +255,7 @@ decodes by itself: its rows, from the last of the prompt on, are compared up to 
 that differs. Prompt and decode rows are one figure there. That can be a handful of rows, of which
 one with another selection at a near tie outweighs the rest.
 
-One pair of seeds is shown, and ftllm's bar does not hold for every pair: of 11 fresh checkpoints
+One pair of seeds is shown, and ftllm's bar does not hold for every pair: of 13 fresh checkpoints
 drawn so far, 3 were outside with ftllm (tiny weights with a random prompt: 7.9e-2 over 7 rows, limit
 5e-2; `stress_a` seed 77427631: 4.01e-2 in the single prompt row, which was then judged apart, limit
 4e-2; `stress_a` seed 2839088295: 4.3e-2 in its one row, where nemo-automodel is 2.1e-3 from this
