@@ -87,11 +87,13 @@ StatusOr<SampledToken> Sampler::Sample(const SequenceSampling& sequence,
   const bool filtered = p.logprobs && p.filtered_logprobs;
 
   SampledToken result;
-  const bool is_largest = p.temperature == 0 && allowed == nullptr && !forced && !filtered &&
-                          LeavesLogitsAlone(sequence);
-  if (is_largest) {
+  // Now, so that no later row takes memory in the middle of a step.
+  scores_.reserve(logits.size());
+  candidates_.reserve(logits.size());
+  if (p.temperature == 0 && allowed == nullptr && !filtered && LeavesLogitsAlone(sequence)) {
     // Of equals the first.
-    result.id = static_cast<int32_t>(std::ranges::max_element(logits) - logits.begin());
+    const auto largest = std::ranges::max_element(logits);
+    candidates_ = {{0, static_cast<int32_t>(largest - logits.begin())}};
   } else if (!forced || filtered) {
     scores_.assign(logits.begin(), logits.end());
     Mask(sequence, allowed);
@@ -112,11 +114,7 @@ StatusOr<SampledToken> Sampler::Sample(const SequenceSampling& sequence,
       if (p.top_p < 1) KeepTopP(p.top_p);
     }
   }
-  if (forced) {
-    result.id = p.forced_token_ids[output_idx];
-  } else if (!is_largest) {
-    result.id = Draw(sequence.seed_, position);
-  }
+  result.id = forced ? p.forced_token_ids[output_idx] : Draw(sequence.seed_, position);
   if (p.logprobs) {
     result.logprobs = filtered ? FilteredLogprobs(result.id, *p.logprobs)
                                : RawLogprobs(logits, result.id, *p.logprobs);
