@@ -196,15 +196,16 @@ void Sampler::KeepTopP(double top_p) {
   for (const Candidate& c : candidates_) total += std::exp(c.score);
   const auto after = [](const Candidate& a, const Candidate& b) { return Before(b, a); };
   std::make_heap(candidates_.begin(), candidates_.end(), after);
-  std::vector<Candidate> kept;
   double sum = 0;
   auto end = candidates_.end();
   while (end != candidates_.begin() && sum < top_p * total) {
     std::pop_heap(candidates_.begin(), end, after);
-    kept.push_back(*--end);
+    --end;
     sum += std::exp(end->score);
   }
-  candidates_ = std::move(kept);
+  // What was taken lies from there on, likeliest last.
+  candidates_.erase(candidates_.begin(), end);
+  std::reverse(candidates_.begin(), candidates_.end());
 }
 
 // Gumbel-max. A token whose score cannot reach the best one even with the largest noise is skipped

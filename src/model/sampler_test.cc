@@ -10,6 +10,7 @@
 #include <set>
 
 #include "base/rng.h"
+#include "base/testing/allocation_counter.h"
 #include "model/logprobs.h"
 #include "model/noise.h"
 
@@ -298,6 +299,23 @@ TEST(Sampler, MinTokensEndsWhenReached) {
     sequence.Accept(ids.back());
   }
   EXPECT_EQ(ids, (std::vector<int32_t>{1, 1, 0, 0}));
+}
+
+// A step allocates nothing, whichever rows come first.
+TEST(Sampler, TakesItsMemoryWithTheFirstRow) {
+  if (!CountsAllocations()) GTEST_SKIP() << "a sanitizer counts for itself";
+  const std::vector<float> logits = RandomLogits(500, 5);
+  const SequenceSampling greedy = Sequence({.temperature = 0}), plain = Sequence({}),
+                         filtered = Sequence({.min_p = 0.001, .top_k = 90, .top_p = 0.9});
+  Sampler sampler;
+  EXPECT_TRUE(sampler.Sample(greedy, logits, 0).ok());
+  const AllocationCounter counter;
+  for (int64_t position = 1; position < 20; ++position) {
+    for (const SequenceSampling* const sequence : {&filtered, &plain, &greedy}) {
+      EXPECT_TRUE(sampler.Sample(*sequence, logits, position).ok());
+    }
+  }
+  EXPECT_EQ(counter.count(), 0);
 }
 
 TEST(Sampler, ForcedTokensComeFirstThenTheModel) {
