@@ -50,10 +50,22 @@ void PinTo(std::thread& thread, int cpu) {
 struct ThreadPool::Shared {
   explicit Shared(int num_threads) : stretches(static_cast<size_t>(num_threads)) {}
 
-  // Pieces [next, end) of the loop; `next` runs past the end when nothing is left.
+  // Pieces [next, end) of the loop.
   struct alignas(64) Stretch {
     std::atomic<int64_t> next{0};
     int64_t end = 0;
+
+    // take(begin, end) until none is left. A third of what is left at a time: large pieces first,
+    // so that few are asked for, and small ones last, so that nobody waits long for another.
+    template <typename Take>
+    void TakeAll(const Take& take) {
+      for (int64_t begin = next.load(std::memory_order_relaxed); begin < end;) {
+        const int64_t after = begin + (end - begin + 2) / 3;
+        if (!next.compare_exchange_weak(begin, after, std::memory_order_relaxed)) continue;
+        take(begin, after);
+        begin = next.load(std::memory_order_relaxed);
+      }
+    }
   };
 
   alignas(64) std::atomic<uint64_t> state{kClosed};
@@ -72,12 +84,9 @@ struct ThreadPool::Shared {
   // Own pieces first, then those of the threads after it.
   void RunPieces(size_t thread) {
     for (size_t i = 0; i < stretches.size(); ++i) {
-      Stretch& stretch = stretches[(thread + i) % stretches.size()];
-      for (;;) {
-        const int64_t index = stretch.next.fetch_add(1, std::memory_order_relaxed);
-        if (index >= stretch.end) break;
-        (*body)(index* piece, std::min(count, (index + 1) * piece));
-      }
+      stretches[(thread + i) % stretches.size()].TakeAll([&](int64_t begin, int64_t end) {
+        (*body)(begin* piece, std::min(count, end * piece));
+      });
     }
   }
 
@@ -164,9 +173,8 @@ void ThreadPool::ParallelFor(int64_t count, int64_t min_piece,
   Shared& shared = *shared_;
   shared.body = &body;
   shared.count = count;
-  // About four pieces a thread, so that one slow thread does not hold up the rest.
-  shared.piece = std::max(least, (count + num_threads_ * 4 - 1) / (num_threads_ * 4));
-  const int64_t num_pieces = (count + shared.piece - 1) / shared.piece;
+  shared.piece = least;
+  const int64_t num_pieces = (count + least - 1) / least;
   for (int64_t i = 0; i < num_threads_; ++i) {
     Shared::Stretch& stretch = shared.stretches[static_cast<size_t>(i)];
     stretch.next.store(i * num_pieces / num_threads_, std::memory_order_relaxed);

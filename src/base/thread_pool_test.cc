@@ -39,6 +39,20 @@ TEST(ThreadPool, PiecesAreAtLeastAsLongAsAsked) {
   EXPECT_EQ(num_short, 0);
 }
 
+// Large pieces first, single ones at the end: few are asked for, and nobody waits long.
+TEST(ThreadPool, PiecesBecomeSmallerTowardsTheEnd) {
+  ThreadPool pool(2);
+  std::mutex mutex;
+  std::vector<int64_t> lengths;
+  pool.ParallelFor(2000, 1, [&](int64_t begin, int64_t end) {
+    const std::lock_guard lock(mutex);
+    lengths.push_back(end - begin);
+  });
+  EXPECT_LE(lengths.size(), 60u);
+  EXPECT_EQ(*std::min_element(lengths.begin(), lengths.end()), 1);
+  EXPECT_GE(*std::max_element(lengths.begin(), lengths.end()), 250);
+}
+
 TEST(ThreadPool, WritesOfOneLoopAreSeenByTheNext) {
   ThreadPool pool(4);
   std::vector<int64_t> values(512, 0);

@@ -81,6 +81,7 @@ EngineCore::EngineCore(EngineBackend backend, const EngineCoreOptions& options)
                         : std::make_unique<MaskWorkers>(options.masks.num_threads)),
       scheduler_(options.scheduler, SizesOf(*backend_.memory)),
       executor_({.forward = backend_.forward,
+                 .threads = backend_.threads,
                  .memory = backend_.memory,
                  .drafter = backend_.drafter,
                  .clock = backend_.clock,

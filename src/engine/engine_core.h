@@ -49,6 +49,7 @@ struct EngineCoreOptions {
 struct EngineBackend {
   ForwardFn forward;
   std::function<void()> prepare;  // see ExecutorBackend
+  ThreadPool* threads = nullptr;  // see ExecutorBackend
   KvMemory* memory = nullptr;
   Drafter* drafter = nullptr;            // null: nothing is drafted
   ConstraintSource* grammars = nullptr;  // null: no structured output

@@ -36,6 +36,7 @@ StatusOr<std::unique_ptr<EngineInstance>> EngineInstance::Create(const InstanceP
   instance->core_ = std::make_unique<EngineCore>(
       EngineBackend{.forward = ForwardOf(model, options.min_pass_time),
                     .prepare = [model, shape] { model->Reserve(shape); },
+                    .threads = parts.threads,
                     .memory = instance->memory_.get(),
                     .drafter = parts.drafter,
                     .grammars = parts.grammars,

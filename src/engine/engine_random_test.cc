@@ -109,6 +109,7 @@ class RandomLife {
                          .num_drafts = FakeModel::kDraftLength,
                          .replay = mode};
     options.async = async;
+    options.threads = &threads_;
     options.drafter = &drafter_;
     options.grammars = &grammars_;
     options.masks = {};
@@ -228,6 +229,7 @@ class RandomLife {
   FakeGrammarSource grammars_;
   SeededRng accept_rng_{5};  // the executing thread's
   ScriptedDrafter drafter_;
+  ThreadPool threads_{2};
   FakeEngine engine_;
   Answers answers_;
   std::map<RequestId, Sent> sent_;

@@ -43,6 +43,7 @@ class Steps {
                  [this](const SequenceRun&) { return ++accept_ % 3; }),
         scheduler_(Options(), Sizes()),
         executor_({.forward = [this](const ForwardBatch& b) { return Forward(b); },
+                   .threads = &threads_,
                    .memory = &loaded_->kv_memory_for_tests(),
                    .drafter = &drafter_,
                    .clock = &RealClock(),
@@ -114,6 +115,7 @@ class Steps {
   }
 
   std::unique_ptr<LoadedEngine> loaded_;
+  ThreadPool threads_{2};
   int32_t accept_ = 0;
   ScriptedDrafter drafter_;
   Scheduler scheduler_;

@@ -7,6 +7,24 @@
 #include "model/logprobs.h"
 
 namespace deepinfer {
+namespace {
+
+bool Samples(const PlannedRows& rows, const SequenceRun& run) {
+  return rows.samples && !run.ended && run.max_output > 0;
+}
+
+// Of a segment's logits [rows that asked, V]: of every row that is verified, or of the last.
+std::span<const float> SampledLogits(const PlannedRows& rows, std::span<const float> logits,
+                                     size_t vocab) {
+  return rows.kind == RowsKind::kDecode ? logits : logits.last(vocab);
+}
+
+}  // namespace
+
+StepExecutor::StepExecutor(ExecutorBackend backend) : backend_(std::move(backend)) {
+  const int num_threads = backend_.threads == nullptr ? 1 : backend_.threads->num_threads();
+  samplers_.resize(static_cast<size_t>(num_threads));
+}
 
 void StepExecutor::Run(StepJob& job) {
   const MonotonicTime start = backend_.clock->Now();
@@ -27,6 +45,7 @@ void StepExecutor::Run(StepJob& job) {
 void StepExecutor::RunTogether(StepJob& job) {
   StatusOr<std::span<const float>> logits = backend_.forward(batch_);
   if (!logits.ok() && batch_.segments.size() > 1) return RunApart(job);
+  if (logits.ok()) SampleFirstRows(job, *logits);
   for (size_t i = 0; i < batch_.segments.size(); ++i) {
     const auto at = static_cast<size_t>(batch_rows_[i]);
     SequenceRun& run = *job.row_runs[at];
@@ -35,15 +54,45 @@ void StepExecutor::RunTogether(StepJob& job) {
       continue;
     }
     const ForwardSegment& segment = batch_.segments[i];
-    const std::span<const float> mine = TakeLogits(segment, *logits);
+    FirstRow& first = first_rows_[i];
     job.load.Add(segment.end - segment.begin, segment.begin);
     if (job.plan.rows[at].samples && run.masks != nullptr && !run.masks->ready()) {
-      waiting_.push_back({i, mine});
+      waiting_.push_back({i, first.logits});
     } else {
-      Advance(job.plan.rows[at], segment, run, job.outcomes[at], mine);
+      Advance(job.plan.rows[at], segment, run, job.outcomes[at], first.logits, &first);
     }
   }
-  if (logits.ok()) CHECK(logits->empty());
+}
+
+// On all threads. Not for what has a grammar, whose masks may come meanwhile.
+void StepExecutor::SampleFirstRows(const StepJob& job, std::span<const float> logits) {
+  const auto vocab = static_cast<size_t>(backend_.vocab_size);
+  const size_t count = batch_.segments.size();
+  if (first_rows_.size() < count) first_rows_.resize(count);
+  for (size_t i = 0; i < count; ++i) {
+    first_rows_[i].logits = TakeLogits(batch_.segments[i], logits);
+    first_rows_[i].sampled.reset();
+  }
+  CHECK(logits.empty());
+  const auto sample = [&](size_t i, Sampler& sampler) {
+    const auto at = static_cast<size_t>(batch_rows_[i]);
+    const PlannedRows& rows = job.plan.rows[at];
+    const SequenceRun& run = *job.row_runs[at];
+    if (!Samples(rows, run) || run.masks != nullptr) return;
+    FirstRow& first = first_rows_[i];
+    first.sampled =
+        sampler.Sample(run.sampling, SampledLogits(rows, first.logits, vocab).first(vocab),
+                       run.num_tokens);
+  };
+  const auto num_parts = static_cast<int64_t>(std::min(samplers_.size(), count));
+  const auto run_parts = [&](int64_t begin, int64_t end) {
+    for (int64_t part = begin; part < end; ++part) {
+      const auto p = static_cast<size_t>(part), parts = static_cast<size_t>(num_parts);
+      for (size_t i = p * count / parts; i < (p + 1) * count / parts; ++i) sample(i, samplers_[p]);
+    }
+  };
+  if (num_parts == 1) return run_parts(0, 1);
+  backend_.threads->ParallelFor(num_parts, 1, run_parts);
 }
 
 // After a pass of several that failed. Its layers may have written some of its rows already. Up to
@@ -219,16 +268,16 @@ std::span<const float> StepExecutor::TakeLogits(const ForwardSegment& segment,
 
 // logits: of the segment.
 void StepExecutor::Advance(const PlannedRows& rows, const ForwardSegment& segment, SequenceRun& run,
-                           RowsOutcome& outcome, std::span<const float> logits) {
+                           RowsOutcome& outcome, std::span<const float> logits,
+                           FirstRow* first) {
   run.num_computed = segment.end;
   if (run.prompt_logprobs && !logits.empty()) ScorePrompt(segment, run, outcome, logits);
-  if (rows.samples && !run.ended && run.max_output > 0) {
+  if (Samples(rows, run)) {
     const auto vocab = static_cast<size_t>(backend_.vocab_size);
-    const bool verifies = rows.kind == RowsKind::kDecode;
     if (run.masks != nullptr && !run.masks->ready()) {
       SitOut(run, outcome);
     } else {
-      SampleAndVerify(run, outcome, verifies ? logits : logits.last(vocab));
+      SampleAndVerify(run, outcome, SampledLogits(rows, logits, vocab), first);
     }
   }
   outcome.num_computed = run.num_computed;
@@ -267,7 +316,7 @@ void StepExecutor::SitOut(SequenceRun& run, RowsOutcome& outcome) {
 // One row a verified draft, and one for the token after the last accepted one. Drafts behind one
 // that the grammar forbids are not looked at.
 void StepExecutor::SampleAndVerify(SequenceRun& run, RowsOutcome& outcome,
-                                   std::span<const float> logits) {
+                                   std::span<const float> logits, FirstRow* first) {
   const auto vocab = static_cast<size_t>(backend_.vocab_size);
   auto num_rows = static_cast<int32_t>(logits.size() / vocab);
   outcome.num_drafts = num_rows - 1;
@@ -282,16 +331,19 @@ void StepExecutor::SampleAndVerify(SequenceRun& run, RowsOutcome& outcome,
   for (int32_t i = 0; i < num_rows; ++i) {
     const bool is_last = i + 1 == num_rows;
     const auto row = logits.subspan(static_cast<size_t>(i) * vocab, vocab);
-    if (!SampleOne(run, outcome, row) || is_last || run.ended) break;
+    const uint32_t* const allowed = run.masks != nullptr ? run.masks->Row(i) : nullptr;
+    const bool is_sampled = i == 0 && first != nullptr && first->sampled;
+    auto sampled = is_sampled ? *std::move(first->sampled)
+                              : samplers_[0].Sample(run.sampling, row, run.num_tokens, allowed);
+    if (!TakeSample(run, outcome, std::move(sampled)) || is_last || run.ended) break;
   }
   run.num_computed = run.num_tokens - 1;
   if (!run.ended) PrepareNext(run, outcome);
 }
 
 // Returns whether the token is the draft that stood there.
-bool StepExecutor::SampleOne(SequenceRun& run, RowsOutcome& outcome, std::span<const float> row) {
-  const uint32_t* const allowed = run.masks != nullptr ? run.masks->Row(outcome.num_new) : nullptr;
-  auto sampled = sampler_.Sample(run.sampling, row, run.num_tokens, allowed);
+bool StepExecutor::TakeSample(SequenceRun& run, RowsOutcome& outcome,
+                              StatusOr<SampledToken> sampled) {
   if (!sampled.ok()) {
     Fail(run, outcome, Annotate(sampled.status(), "position ", run.num_tokens));
     return false;
@@ -305,7 +357,7 @@ bool StepExecutor::SampleOne(SequenceRun& run, RowsOutcome& outcome, std::span<c
   outcome.tokens[outcome.num_new++] = sampled->id;
   if (sampled->logprobs) outcome.logprobs.push_back(*std::move(sampled->logprobs));
   const bool stops_count = output_idx >= run.sampling.params().min_tokens;
-  const bool grammar_ends = allowed != nullptr && sampled->id == backend_.eos_id;
+  const bool grammar_ends = run.masks != nullptr && sampled->id == backend_.eos_id;
   outcome.ends = grammar_ends || (stops_count && run.Ends(sampled->id));
   run.ended = outcome.ends || output_idx + 1 == run.max_output;
   return is_draft;

@@ -8,16 +8,18 @@
 // nothing is sampled, and the same rows run in its next step with the same result.
 // Verification: the token at each position is sampled from the model's own logits, whatever was
 // drafted; a draft is accepted if it is that token. Source: serving.md 14 (Gumbel coupling).
-// Threads: the executing thread only. Allocates nothing once it has met its largest step, except
-// for log-probabilities that somebody asked for and for failures.
+// Threads: the executing thread only, and for sampling those of its pool. Allocates nothing once it
+// has met its largest step, except for log-probabilities that somebody asked for and for failures.
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "base/clock.h"
 #include "base/status.h"
+#include "base/thread_pool.h"
 #include "cache/kv_memory.h"
 #include "engine/mask_workers.h"
 #include "engine/step_job.h"
@@ -40,6 +42,8 @@ class Drafter {
 
 struct ExecutorBackend {
   ForwardFn forward;
+  // Rows are sampled on these, which may be those of `forward`; null: on the executing thread.
+  ThreadPool* threads = nullptr;
   KvMemory* memory = nullptr;
   Drafter* drafter = nullptr;  // null: nothing is drafted
   const Clock* clock = nullptr;
@@ -52,7 +56,7 @@ struct ExecutorBackend {
 
 class StepExecutor {
  public:
-  explicit StepExecutor(ExecutorBackend backend) : backend_(std::move(backend)) {}
+  explicit StepExecutor(ExecutorBackend backend);
 
   void Prepare() {
     if (backend_.prepare) backend_.prepare();
@@ -60,30 +64,39 @@ class StepExecutor {
   void Run(StepJob& job);
 
  private:
+  // The logits of a segment, and what was sampled from the first row of them that is sampled.
+  struct FirstRow {
+    std::span<const float> logits;
+    std::optional<StatusOr<SampledToken>> sampled;
+  };
+
   void RunCopies(StepJob& job);
   Status RunCopy(const StepPlan& plan, const PlannedCopy& copy, SequenceRun* run);
   void MakeBatch(StepJob& job);
   void RunTogether(StepJob& job);
+  void SampleFirstRows(const StepJob& job, std::span<const float> logits);
   void RunApart(StepJob& job);
   void RunAlone(StepJob& job, int32_t rows_idx, const ForwardSegment& segment);
   ForwardSegment MakeSegment(const PlannedRows& rows, SequenceRun& run);
   std::span<const float> TakeLogits(const ForwardSegment& segment,
                                     std::span<const float>& logits) const;
   void Advance(const PlannedRows& rows, const ForwardSegment& segment, SequenceRun& run,
-               RowsOutcome& outcome, std::span<const float> logits);
+               RowsOutcome& outcome, std::span<const float> logits, FirstRow* first = nullptr);
   void ScorePrompt(const ForwardSegment& segment, SequenceRun& run, RowsOutcome& outcome,
                    std::span<const float> logits);
   void AdvanceWaiting(StepJob& job, Duration pass_time);
   static void SitOut(SequenceRun& run, RowsOutcome& outcome);
-  void SampleAndVerify(SequenceRun& run, RowsOutcome& outcome, std::span<const float> logits);
-  bool SampleOne(SequenceRun& run, RowsOutcome& outcome, std::span<const float> row);
+  void SampleAndVerify(SequenceRun& run, RowsOutcome& outcome, std::span<const float> logits,
+                       FirstRow* first);
+  bool TakeSample(SequenceRun& run, RowsOutcome& outcome, StatusOr<SampledToken> sampled);
   void PrepareNext(SequenceRun& run, const RowsOutcome& outcome);
   static void Fail(SequenceRun& run, RowsOutcome& outcome, const Status& status);
 
   const ExecutorBackend backend_;
-  Sampler sampler_;
+  std::vector<Sampler> samplers_;    // as many as threads sample at a time
   ForwardBatch batch_;               // segments of rows that run together
   std::vector<int32_t> batch_rows_;  // index of plan.rows, one a segment
+  std::vector<FirstRow> first_rows_;  // one a segment
   struct Alone {                     // a segment that has a pass of its own
     int32_t rows_idx;
     ForwardSegment segment;

@@ -138,7 +138,10 @@ RopeRows Model::Impl::MakeRopeRows(const std::vector<float>& freqs,
   const auto pairs = static_cast<int64_t>(freqs.size());
   float* const c = cos.Get(count * pairs);
   float* const s = sin.Get(count * pairs);
-  RopeCosSin(freqs, positions.data(), count, c, s);
+  constexpr int64_t kPositionsPerPiece = 4;  // some microseconds
+  backend_.ParallelFor(count, kPositionsPerPiece, [&](int64_t begin, int64_t end) {
+    RopeCosSin(freqs, positions.data() + begin, end - begin, c + begin * pairs, s + begin * pairs);
+  });
   return {c, s};
 }
 

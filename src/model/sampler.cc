@@ -34,6 +34,38 @@ bool Allows(const uint32_t* allowed, size_t id) {
   return allowed == nullptr || (allowed[id / 32] >> (id % 32) & 1) != 0;
 }
 
+// In lanes, so that the compiler makes it vectors. Requires: finite, not empty.
+float Largest(std::span<const float> values) {
+  constexpr size_t kLanes = 16;
+  float lanes[kLanes];
+  std::ranges::fill(lanes, values[0]);
+  size_t i = 0;
+  for (; i + kLanes <= values.size(); i += kLanes) {
+    for (size_t j = 0; j < kLanes; ++j) {
+      const float value = values[i + j];
+      lanes[j] = value > lanes[j] ? value : lanes[j];
+    }
+  }
+  for (; i < values.size(); ++i) lanes[0] = std::max(lanes[0], values[i]);
+  return *std::ranges::max_element(lanes);
+}
+
+// The first of the largest: which block it is in, then where in there.
+int32_t Argmax(std::span<const float> values) {
+  constexpr size_t kBlock = 1024;
+  std::span<const float> best;
+  float largest = -std::numeric_limits<float>::infinity();
+  for (size_t i = 0; i < values.size(); i += kBlock) {
+    const auto block = values.subspan(i, std::min(kBlock, values.size() - i));
+    const float block_largest = Largest(block);
+    if (block_largest <= largest) continue;
+    largest = block_largest;
+    best = block;
+  }
+  return static_cast<int32_t>(std::ranges::find(best, largest) - best.begin() +
+                              (best.data() - values.data()));
+}
+
 }  // namespace
 
 Status CheckSamplingParams(const SamplingParams& p, int32_t vocab_size) {
@@ -91,9 +123,7 @@ StatusOr<SampledToken> Sampler::Sample(const SequenceSampling& sequence,
   scores_.reserve(logits.size());
   candidates_.reserve(logits.size());
   if (p.temperature == 0 && allowed == nullptr && !filtered && LeavesLogitsAlone(sequence)) {
-    // Of equals the first.
-    const auto largest = std::ranges::max_element(logits);
-    candidates_ = {{0, static_cast<int32_t>(largest - logits.begin())}};
+    candidates_ = {{0, Argmax(logits)}};
   } else if (!forced || filtered) {
     scores_.assign(logits.begin(), logits.end());
     Mask(sequence, allowed);

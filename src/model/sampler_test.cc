@@ -228,6 +228,25 @@ TEST(Sampler, case_R07_TemperatureZeroIsTheLowestIdAmongEqualsForEverySeed) {
   }
 }
 
+// The largest is found in vectors and blocks: it may be anywhere, more than once.
+TEST(Sampler, TemperatureZeroFindsTheLargestInEveryPlace) {
+  for (const size_t size : {1u, 15u, 16u, 17u, 1024u, 1025u, 2100u}) {
+    for (size_t at = 0; at < size; at += size > 64 ? 7 : 1) {
+      std::vector<float> logits = RandomLogits(static_cast<int32_t>(size), 6);
+      const float largest = 100;
+      logits[at] = largest;
+      if (at % 2 == 1) logits[size - 1] = largest;
+      Sampler sampler;
+      const auto token = sampler.Sample(Sequence({.temperature = 0}), logits, 3);
+      ASSERT_TRUE(token.ok());
+      ASSERT_EQ(token->id, static_cast<int32_t>(at)) << size;
+    }
+    const std::vector<float> equal(size, -3.5f);
+    Sampler sampler;
+    EXPECT_EQ(sampler.Sample(Sequence({.temperature = 0}), equal, 3)->id, 0);
+  }
+}
+
 TEST(Sampler, TinyAndHugeTemperaturesStayFinite) {
   const std::vector<float> logits = {-3e38f, 2, 3e38f, 1};
   EXPECT_EQ(SampleId({.temperature = 1e-300}, logits, 1, 1), 2);
@@ -359,6 +378,14 @@ TEST(Sampler, LogitsThatAreNoNumbersAreAnErrorOfThatRow) {
     const auto token = sampler.Sample(Sequence({.temperature = 0}), logits, 0);
     EXPECT_EQ(token.status().code(), StatusCode::kDataLoss);
     EXPECT_NE(MessageOf(token.status()).find("token 2"), std::string::npos);
+  }
+  for (const float bad : {std::nanf(""), -std::nanf(""), kInf, -kInf}) {
+    for (size_t at = 0; at < 70; ++at) {  // looked at in vectors
+      std::vector<float> logits(70, std::numeric_limits<float>::max());
+      logits[at] = bad;
+      const auto token = sampler.Sample(Sequence({.temperature = 0}), logits, 0);
+      ASSERT_EQ(token.status().code(), StatusCode::kDataLoss) << at;
+    }
   }
   const uint32_t none = 0;
   const auto masked = sampler.Sample(Sequence({}), std::vector<float>{1, 2}, 0, &none);

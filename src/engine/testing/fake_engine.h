@@ -28,6 +28,7 @@ struct FakeOptions {
   bool async = false;
   const Tokenizer* tokenizer = nullptr;
   FakeModel::LogitsFn logits = nullptr;  // null: FakeModel's own
+  ThreadPool* threads = nullptr;  // see ExecutorBackend
   Drafter* drafter = nullptr;
   ConstraintSource* grammars = nullptr;
   // Masks are waited for, so that a test knows in which step a token comes.
@@ -62,6 +63,7 @@ class FakeEngine {
                             clock_.Advance(time);
                             return model_.Forward(b);
                           },
+                      .threads = options.threads,
                       .memory = memory_.get(),
                       .drafter = options.drafter,
                       .grammars = options.grammars,

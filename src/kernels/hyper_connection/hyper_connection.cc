@@ -6,6 +6,7 @@ namespace deepinfer {
 
 void HyperMixRef(const Backend& backend, const HyperMixParams& params);
 void HyperMixCpu(const Backend& backend, const HyperMixParams& params);
+void HyperMixAvx512(const Backend& backend, const HyperMixParams& params);
 void HyperCollapseRef(const Backend& backend, const HyperCollapseParams& params);
 void HyperCollapseCpu(const Backend& backend, const HyperCollapseParams& params);
 void HyperUpdateRef(const Backend& backend, const HyperUpdateParams& params);
@@ -29,7 +30,7 @@ void CheckMix(const HyperMixParams& p) {
 }  // namespace
 
 Op<HyperMixParams>& HyperMixOp() {
-  static Op<HyperMixParams> table(HyperMixRef, HyperMixCpu, CheckMix);
+  static Op<HyperMixParams> table(HyperMixRef, HyperMixCpu, CheckMix, HyperMixAvx512);
   return table;
 }
 

@@ -132,36 +132,66 @@ void CollapseToken(const HyperCollapseParams& p, int64_t t) {
 
 int32_t NumMixes(const HyperMixParams& p) { return (2 + p.num_streams) * p.num_streams; }
 
-// Its output comes from `memory`.
+// The products of `count` tokens from `first` on. The output comes from `memory`.
 template <typename Memory>
-LinearParams MixProduct(const HyperMixParams& p, Memory& memory) {
-  const int32_t count = p.num_streams * p.dim;
-  return {
-      .num_tokens = p.num_tokens,
-      .weight = {.format = WeightFormat::kF32, .rows = NumMixes(p), .cols = count, .data = p.fn},
-      .x = p.streams,
-      .x_stride = count,
-      .out_f32 = memory.template Get<float>(int64_t{p.num_tokens} * NumMixes(p)),
-      .out_stride = NumMixes(p)};
+LinearParams MixProduct(const HyperMixParams& p, int64_t first, int64_t count, Memory& memory) {
+  const int32_t cols = p.num_streams * p.dim;
+  return {.num_tokens = static_cast<int32_t>(count),
+          .weight = {.format = WeightFormat::kF32, .rows = NumMixes(p), .cols = cols, .data = p.fn},
+          .x = p.streams + first * cols,
+          .x_stride = cols,
+          .out_f32 = memory.template Get<float>(count * NumMixes(p)),
+          .out_stride = NumMixes(p)};
+}
+
+constexpr int64_t kTokensPerPiece = 8;        // fills the tiles of products
+constexpr int64_t kMostFnBytes = 512 * 1024;  // stay in the L2 cache from piece to piece
+
+// Many tokens: a thread does everything for its own. Few, or a large fn: threads share its rows.
+void Mix(const Backend& backend, const HyperMixParams& p, const F32Tiles& tiles) {
+  const auto mix = [&](const Backend& product_backend, int64_t first, int64_t count) {
+    ScratchFrame frame;
+    const LinearParams product = MixProduct(p, first, count, frame);
+    LinearCpu(product_backend, product, tiles);
+    const auto split = [&](int64_t begin, int64_t end) {
+      for (int64_t t = begin; t < end; t += kTokensAbreast) {
+        SplitTokens(p, first + t, std::min(kTokensAbreast, end - t),
+                    product.out_f32 + t * NumMixes(p));
+      }
+    };
+    product_backend.ParallelFor(count, kTokensAbreast, split);
+  };
+  const int64_t num_threads = backend.threads == nullptr ? 1 : backend.threads->num_threads();
+  const int64_t fn_bytes = int64_t{NumMixes(p)} * p.num_streams * p.dim * int64_t{sizeof(float)};
+  if (p.num_tokens < num_threads * kTokensPerPiece || fn_bytes > kMostFnBytes) {
+    return mix(backend, 0, p.num_tokens);
+  }
+  backend.ParallelFor(p.num_tokens, kTokensPerPiece, [&](int64_t begin, int64_t end) {
+    for (int64_t t = begin; t < end; t += kTokensPerPiece) {
+      mix({.variant = backend.variant}, t, std::min(kTokensPerPiece, end - t));
+    }
+  });
 }
 
 }  // namespace
 
 void HyperMixCpu(const Backend& backend, const HyperMixParams& p) {
-  ScratchFrame frame;
-  const LinearParams product = MixProduct(p, frame);
-  LinearCpu(backend, product);
-  backend.ParallelFor(p.num_tokens, kTokensAbreast, [&](int64_t begin, int64_t end) {
-    for (int64_t t = begin; t < end; t += kTokensAbreast) {
-      SplitTokens(p, t, std::min(kTokensAbreast, end - t), product.out_f32 + t * NumMixes(p));
-    }
-  });
+  Mix(backend, p, kAvx2F32Tiles);
+}
+
+void HyperMixAvx512(const Backend& backend, const HyperMixParams& p) {
+  Mix(backend, p, kAvx512F32Tiles);
 }
 
 ScratchBytes HyperMixScratchBytes(const HyperMixParams& p) {
-  ScratchMeter meter;
-  const LinearParams product = MixProduct(p, meter);
-  return LinearCpuScratchBytes(product).Under(meter.bytes());
+  const auto bytes = [&](int64_t count) {
+    ScratchMeter meter;
+    return LinearCpuScratchBytes(MixProduct(p, 0, count, meter)).Under(meter.bytes());
+  };
+  ScratchBytes most = bytes(p.num_tokens);
+  const ScratchBytes piece = bytes(std::min<int64_t>(kTokensPerPiece, p.num_tokens));
+  most.Include(OnAllThreads(std::max(piece.caller, piece.worker)));
+  return most;
 }
 
 void HyperCollapseCpu(const Backend& backend, const HyperCollapseParams& p) {

@@ -16,8 +16,8 @@ namespace deepinfer {
 namespace {
 
 constexpr int64_t kChunk = 512;  // columns; four decoded rows of it stay in the L1 cache
-constexpr int kRows = 4;         // rows of W in a tile
-constexpr int kTokens = 3;       // rows of x in a tile: 4 x 3 accumulators fill the registers
+constexpr int kRows = kF32TileWeights;
+constexpr int kTokens = 3;  // rows of x in a tile: 4 x 3 accumulators fill the registers
 constexpr int64_t kTokenBlock = 64;
 
 // Of a piece of rows of W, on every thread.
@@ -39,7 +39,6 @@ void StoreOutput(const LinearParams& p, int64_t t, int64_t n, float value) {
   }
 }
 
-// sums[t][n] += lane sums over `count` columns (a multiple of 8) of w[n] * x[t].
 template <int kNumTokens>
 void AccumulateTile(const float* w, int64_t w_stride, const float* x, int64_t x_stride,
                     int64_t count, float* sums) {
@@ -58,6 +57,13 @@ void AccumulateTile(const float* w, int64_t w_stride, const float* x, int64_t x_
       _mm256_storeu_ps(sum, _mm256_add_ps(_mm256_loadu_ps(sum), acc[t][n]));
     }
   }
+}
+
+void Accumulate(const float* w, int64_t w_stride, const float* x, int64_t x_stride, int64_t count,
+                int64_t num_tokens, float* sums) {
+  constexpr decltype(&AccumulateTile<1>) kForms[] = {AccumulateTile<1>, AccumulateTile<2>,
+                                                     AccumulateTile<kTokens>};
+  kForms[num_tokens - 1](w, w_stride, x, x_stride, count, sums);
 }
 
 struct WeightRows {
@@ -81,8 +87,8 @@ WeightRows DecodeRows(const Matrix& w, int64_t first_row, int64_t begin, int64_t
 }
 
 // x: [num_tokens, x_stride] F32, padded with zeros to a multiple of 8 columns.
-void FourRows(const LinearParams& p, int64_t first_token, int64_t num_tokens, const float* x,
-              int64_t x_stride, int64_t first_row, const PieceScratch& scratch) {
+void FourRows(const F32Tiles& tiles, const LinearParams& p, int64_t first_token, int64_t num_tokens,
+              const float* x, int64_t x_stride, int64_t first_row, const PieceScratch& scratch) {
   const Matrix& w = p.weight;
   const int64_t num_rows = std::min<int64_t>(kRows, w.rows - first_row);
   float* const sums = scratch.sums;
@@ -91,19 +97,9 @@ void FourRows(const LinearParams& p, int64_t first_token, int64_t num_tokens, co
     const int64_t count = std::min(kChunk, w.cols - begin);
     const auto [weights, stride] = DecodeRows(w, first_row, begin, count, scratch.weights);
     const int64_t padded = (count + 7) / 8 * 8;
-    for (int64_t t = 0; t < num_tokens; t += kTokens) {
-      const float* xt = x + t * x_stride + begin;
-      float* sum = sums + t * kRows * 8;
-      switch (std::min<int64_t>(kTokens, num_tokens - t)) {
-        case 1:
-          AccumulateTile<1>(weights, stride, xt, x_stride, padded, sum);
-          break;
-        case 2:
-          AccumulateTile<2>(weights, stride, xt, x_stride, padded, sum);
-          break;
-        default:
-          AccumulateTile<3>(weights, stride, xt, x_stride, padded, sum);
-      }
+    for (int64_t t = 0; t < num_tokens; t += tiles.most_tokens) {
+      tiles.accumulate(weights, stride, x + t * x_stride + begin, x_stride, padded,
+                       std::min(tiles.most_tokens, num_tokens - t), sums + t * kRows * 8);
     }
   }
   for (int64_t t = 0; t < num_tokens; ++t) {
@@ -161,7 +157,9 @@ void DecodeTokens(const Backend& backend, const LinearParams& p, int64_t first, 
 
 }  // namespace
 
-void LinearCpu(const Backend& backend, const LinearParams& p) {
+const F32Tiles kAvx2F32Tiles = {.most_tokens = kTokens, .accumulate = Accumulate};
+
+void LinearCpu(const Backend& backend, const LinearParams& p, const F32Tiles& tiles) {
   const Matrix& w = p.weight;
   if (NeedsDouble(w)) {
     backend.ParallelFor(w.rows, 1,
@@ -179,16 +177,19 @@ void LinearCpu(const Backend& backend, const LinearParams& p) {
       ScratchFrame piece_frame;
       const PieceScratch scratch(piece_frame);
       for (int64_t g = begin; g < end; ++g) {
-        FourRows(p, first, num_tokens, x, x_stride, g * kRows, scratch);
+        FourRows(tiles, p, first, num_tokens, x, x_stride, g * kRows, scratch);
       }
     });
   }
 }
 
-void RoundToBf16(const float* values, int64_t count, bf16* out) {
-  int64_t i = 0;
-  for (; i + 8 <= count; i += 8) simd::Store(out + i, _mm256_loadu_ps(values + i));
-  for (; i < count; ++i) out[i] = ToBf16(values[i]);
+void RoundToBf16(const float* values, int64_t stride, int64_t num_rows, int64_t count, bf16* out,
+                 int64_t out_stride) {
+  for (int64_t t = 0; t < num_rows; ++t, values += stride, out += out_stride) {
+    int64_t i = 0;
+    for (; i + 8 <= count; i += 8) simd::Store(out + i, _mm256_loadu_ps(values + i));
+    for (; i < count; ++i) out[i] = ToBf16(values[i]);
+  }
 }
 
 ScratchBytes LinearCpuScratchBytes(const LinearParams& p) {

@@ -38,14 +38,12 @@ void Store(const LinearParams& p, int64_t first_row, int64_t num_rows, int32_t f
            int32_t num_panels, const float* totals) {
   const int32_t begin = first_panel * kPanelRows;
   const int32_t count = std::min(num_panels * kPanelRows, p.weight.rows - begin);
+  const int64_t stride = int64_t{num_panels} * kPanelRows, at = first_row * p.out_stride + begin;
+  if (p.out != nullptr) {
+    return RoundToBf16(totals, stride, num_rows, count, p.out + at, p.out_stride);
+  }
   for (int64_t t = 0; t < num_rows; ++t) {
-    const float* const total = totals + t * num_panels * kPanelRows;
-    const int64_t at = (first_row + t) * p.out_stride + begin;
-    if (p.out_f32 != nullptr) {
-      std::copy_n(total, count, p.out_f32 + at);
-    } else {
-      RoundToBf16(total, count, p.out + at);
-    }
+    std::copy_n(totals + t * stride, count, p.out_f32 + at + t * p.out_stride);
   }
 }
 
@@ -177,8 +175,10 @@ PanelProduct::PanelProduct(const PanelKernels& kernels, const LinearParams& para
   CHECK(HasPanels(params.weight));
   CHECK_LE(kernels.stream_rows, kMaxStreamRows);
   const bool few = params.num_tokens <= kernels.stream_rows;
-  panels_per_unit_ =
-      few ? kernels.stream_panels(params.weight.format, params.num_tokens) : kernels.tile_panels;
+  // Where all panels would be one unit, a unit is a panel: else one thread would do them all.
+  panels_per_unit_ = few ? kernels.stream_panels(params.weight.format, params.num_tokens)
+                     : NumPanels(params.weight.rows) > kernels.tile_panels ? kernels.tile_panels
+                                                                           : 1;
   CHECK_LE(panels_per_unit_, kMaxStreamPanels);
 }
 

@@ -2,7 +2,8 @@
 // products run by VDPBF16PS.
 //
 // A decoded block holds its slots twice. Scores: lanes are slots, so that nothing is added across
-// lanes: [dim / 2][64 slots][2 dims]. Sums: lanes are dims: [32 pairs of slots][dim][2 slots].
+// lanes: [dim / 2][64 slots][2 dims]. Sums: lanes are dims: [32 pairs of slots][dim][2 slots], of
+// 32 dims first 0-3, 8-11, 16-19 and 24-27, as unpacking leaves them (InOrder).
 #include <immintrin.h>
 
 #include <cstring>
@@ -47,40 +48,62 @@ __m512i UpperHalves(__m512 first, __m512 second) {
                                    _mm512_castps_si512(second));
 }
 
-// 32 e4m3 codes of one group.
-__m512i DecodeSwaGroup(const uint8_t* codes, uint8_t e,
-                       const Avx512Decoder<WeightFormat::kFp8>& d) {
-  // Scales that no finite BF16 row has, and NaN, take the way through F32.
-  if (e < 40 || e > 240) {
-    alignas(64) float values[32];
-    const float scale =
-        e == 255
-            ? __builtin_nanf("")
-            : _mm_cvtss_f32(_mm_castsi128_ps(_mm_cvtsi32_si128(e == 0 ? 0x00400000 : e << 23)));
-    for (int i = 0; i < 32; ++i) values[i] = kE4m3Floats.values[codes[i]] * scale;
-    return UpperHalves(_mm512_load_ps(values), _mm512_load_ps(values + kLanes));
-  }
-  // Eight codes in the lower half of each 128-bit lane.
-  const __m512i spread = _mm512_permutexvar_epi64(
-      _mm512_setr_epi64(0, 0, 1, 1, 2, 2, 3, 3),
-      _mm512_castsi256_si512(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(codes))));
-  const __m512i low = _mm512_permutex2var_epi8(d.low0, spread, d.low1);
-  const __m512i magnitude = _mm512_permutex2var_epi8(d.high0, spread, d.high1);
-  const __m512i high = _mm512_ternarylogic_epi32(magnitude, spread, d.sign, 0xf8);
-  const __m512i value = _mm512_unpacklo_epi8(low, high);
-  // Times a power of two: added to the exponent. NaN (exponent 255) and zero stay.
-  const __m512i bits = _mm512_and_si512(value, _mm512_set1_epi16(0x7fff));
-  const __mmask32 moves = _mm512_cmplt_epu16_mask(_mm512_sub_epi16(bits, _mm512_set1_epi16(1)),
-                                                  _mm512_set1_epi16(0x7f80 - 1));
+using Fp8Decoder = Avx512Decoder<WeightFormat::kFp8>;
+
+// Scales that no finite BF16 row has, and NaN, take the way through F32.
+bool IsUsualScale(uint8_t e) { return e >= 40 && e <= 240; }
+
+// 32 e4m3 codes of one group, whatever they are.
+__m512i DecodeSwaGroup(const uint8_t* codes, uint8_t e) {
+  alignas(64) float values[32];
+  const float scale =
+      e == 255 ? __builtin_nanf("")
+               : _mm_cvtss_f32(_mm_castsi128_ps(_mm_cvtsi32_si128(e == 0 ? 0x00400000 : e << 23)));
+  for (int i = 0; i < 32; ++i) values[i] = kE4m3Floats.values[codes[i]] * scale;
+  return UpperHalves(_mm512_load_ps(values), _mm512_load_ps(values + kLanes));
+}
+
+// Times a power of two: added to the exponent. Zero stays. Requires: a usual scale, no NaN.
+__m512i TimesScale(__m512i value, uint8_t e) {
+  const __mmask32 moves = _mm512_test_epi16_mask(value, _mm512_set1_epi16(0x7fff));
   return _mm512_mask_add_epi16(value, moves, value,
                                _mm512_set1_epi16(static_cast<int16_t>((e - 127) * 128)));
 }
 
-void DecodeSwa(const uint8_t* record, int32_t dim, uint16_t* out) {
-  const Avx512Decoder<WeightFormat::kFp8> decoder;
-  for (int32_t g = 0; g < dim / 32; ++g) {
-    _mm512_store_si512(out + g * 32, DecodeSwaGroup(record + g * 32, record[dim + g], decoder));
+// Two groups, or one and nothing: kGroups * 32 codes.
+template <int kGroups>
+void DecodeSwaGroups(const uint8_t* codes, const uint8_t* scales, const Fp8Decoder& d,
+                     uint16_t* out) {
+  const __m512i v =
+      kGroups == 2 ? _mm512_loadu_si512(codes)
+                   : _mm512_zextsi256_si512(
+                         _mm256_loadu_si256(reinterpret_cast<const __m256i*>(codes)));
+  const __m512i most = _mm512_set1_epi8(0x7f);
+  const bool has_nan = _mm512_cmpeq_epi8_mask(_mm512_and_si512(v, most), most) != 0;
+  if (has_nan || !IsUsualScale(scales[0]) || !IsUsualScale(scales[kGroups - 1])) [[unlikely]] {
+    for (int g = 0; g < kGroups; ++g) {
+      _mm512_store_si512(out + g * 32, DecodeSwaGroup(codes + g * 32, scales[g]));
+    }
+    return;
   }
+  // In each 128-bit lane eight codes of the first group, above them eight of the second.
+  const __m512i spread = _mm512_permutexvar_epi64(_mm512_setr_epi64(0, 4, 1, 5, 2, 6, 3, 7), v);
+  const __m512i low = _mm512_permutex2var_epi8(d.low0, spread, d.low1);
+  const __m512i magnitude = _mm512_permutex2var_epi8(d.high0, spread, d.high1);
+  const __m512i high = _mm512_ternarylogic_epi32(magnitude, spread, d.sign, 0xf8);
+  _mm512_store_si512(out, TimesScale(_mm512_unpacklo_epi8(low, high), scales[0]));
+  if constexpr (kGroups == 2) {
+    _mm512_store_si512(out + 32, TimesScale(_mm512_unpackhi_epi8(low, high), scales[1]));
+  }
+}
+
+void DecodeSwa(const uint8_t* record, int32_t dim, uint16_t* out) {
+  const Fp8Decoder decoder;
+  int32_t c = 0;
+  for (; c + 64 <= dim; c += 64) {
+    DecodeSwaGroups<2>(record + c, record + dim + c / 32, decoder, out + c);
+  }
+  if (c < dim) DecodeSwaGroups<1>(record + c, record + dim + c / 32, decoder, out + c);
 }
 
 // 16 e2m1 codes in 8 bytes, times their e4m3 scale: six significant bits.
@@ -140,18 +163,23 @@ void StoreKeys(const uint16_t* rows, int32_t dim, uint32_t* keys) {
   }
 }
 
-// Two slots [dim] each -> [dim][2].
+// Two slots [dim] each -> [dim][2], dims in the order of unpacking.
 void StorePair(const uint16_t* first, const uint16_t* second, int32_t dim, uint32_t* pairs) {
-  alignas(64) static constexpr uint16_t kLower[32] = {0,  32, 1,  33, 2,  34, 3,  35, 4,  36, 5,
-                                                      37, 6,  38, 7,  39, 8,  40, 9,  41, 10, 42,
-                                                      11, 43, 12, 44, 13, 45, 14, 46, 15, 47};
-  const __m512i lower = _mm512_load_si512(kLower);
-  const __m512i upper = _mm512_add_epi16(lower, _mm512_set1_epi16(16));
   for (int32_t c = 0; c < dim; c += 32) {
     const __m512i a = _mm512_load_si512(first + c), b = _mm512_load_si512(second + c);
-    _mm512_store_si512(pairs + c, _mm512_permutex2var_epi16(a, lower, b));
-    _mm512_store_si512(pairs + c + 16, _mm512_permutex2var_epi16(a, upper, b));
+    _mm512_store_si512(pairs + c, _mm512_unpacklo_epi16(a, b));
+    _mm512_store_si512(pairs + c + 16, _mm512_unpackhi_epi16(a, b));
   }
+}
+
+// 32 dims in the order of unpacking -> in their own.
+void InOrder(__m512& first, __m512& second) {
+  const __m512i lower =
+      _mm512_setr_epi32(0, 1, 2, 3, 16, 17, 18, 19, 4, 5, 6, 7, 20, 21, 22, 23);
+  const __m512i upper = _mm512_add_epi32(lower, _mm512_set1_epi32(8));
+  const __m512 a = first, b = second;
+  first = _mm512_permutex2var_ps(a, lower, b);
+  second = _mm512_permutex2var_ps(a, upper, b);
 }
 
 int64_t WorkBytes(int32_t dim) { return int64_t{kLanes} * dim * 2; }
@@ -284,6 +312,7 @@ void AddProducts(const AttentionHeads& heads, const uint32_t* pairs, int32_t num
     }
   }
   for (int h = 0; h < kHeads; ++h) {
+    for (int v = 0; v < kVectors; v += 2) InOrder(acc[h][v], acc[h][v + 1]);
     for (int v = 0; v < kVectors; ++v) {
       float* const sum = heads.sum + int64_t{h} * dim + c + v * kLanes;
       const __m512 shrunk = _mm512_mul_ps(_mm512_loadu_ps(sum), _mm512_set1_ps(correction[h]));

@@ -28,10 +28,18 @@ struct RowSlots {
         sizes(memory.template Get<int32_t>(NumBlocks(most_slots))) {}
 
   void Clear() { num_slots = 0; }
-  void Add(const AttentionSlot& slot) {
+  // A record of num_bytes is fetched meanwhile.
+  void Add(const AttentionSlot& slot, int64_t num_bytes) {
+    for (int64_t i = 0; i < num_bytes; i += 64) {
+      _mm_prefetch(reinterpret_cast<const char*>(slot.record + i), _MM_HINT_T0);
+    }
     const int32_t block = num_slots / kAttentionBlock;
     if (num_slots % kAttentionBlock == 0) sizes[block] = 0;
-    if (slot.record != nullptr) slots[block * kAttentionBlock + sizes[block]++] = slot;
+    slots[block * kAttentionBlock + sizes[block]++] = slot;
+    ++num_slots;
+  }
+  void AddEmpty() {
+    if (num_slots % kAttentionBlock == 0) sizes[num_slots / kAttentionBlock] = 0;
     ++num_slots;
   }
   int32_t num_blocks() const { return NumBlocks(num_slots); }
@@ -61,12 +69,6 @@ struct RowScratch {
   float *max, *denominator;
 };
 
-const uint8_t* SwaRecord(const AttentionSegment& segment, int32_t position, int32_t dim) {
-  const int32_t fresh = position - segment.first_position;
-  return fresh >= 0 ? segment.fresh + int64_t{fresh} * SwaRecordBytes(dim)
-                    : segment.ring + int64_t{position % segment.ring_rows} * SwaRecordBytes(dim);
-}
-
 int32_t MostSlots(const SparseAttentionParams& params) {
   int32_t block_rows = 0;
   for (int32_t i = 0; i < params.num_segments; ++i) {
@@ -77,26 +79,36 @@ int32_t MostSlots(const SparseAttentionParams& params) {
   return params.window + block_rows + (params.selection == nullptr ? 0 : params.topk);
 }
 
+// The window's rows at positions [begin, end).
+void ListWindow(const AttentionSegment& segment, int32_t begin, int32_t end, int32_t dim,
+                RowSlots& out) {
+  const int64_t bytes = SwaRecordBytes(dim);
+  int32_t p = begin;
+  int32_t row = p < segment.first_position ? p % segment.ring_rows : 0;
+  for (; p < std::min(end, segment.first_position); ++p) {
+    out.Add({segment.ring + row * bytes}, bytes);
+    if (++row == segment.ring_rows) row = 0;
+  }
+  for (; p < end; ++p) out.Add({segment.fresh + (p - segment.first_position) * bytes}, bytes);
+}
+
 void ListSlots(const SparseAttentionParams& params, const AttentionSegment& segment, int32_t t,
                RowSlots& out) {
-  const int32_t dim = params.head_dim;
-  const int32_t end = segment.bidirectional ? segment.first_position
-                                            : segment.first_position + (t - segment.row_begin) + 1;
+  const int32_t dim = params.head_dim, first = segment.first_position;
+  const int32_t num_fresh = segment.row_end - segment.row_begin;
+  const int32_t end = segment.bidirectional ? first : first + (t - segment.row_begin) + 1;
   out.Clear();
-  for (int32_t p = std::max({params.window_begin[t], end - params.window, 0}); p < end; ++p) {
-    out.Add({SwaRecord(segment, p, dim)});
-  }
-  while (out.num_slots < params.window) out.Add({});
-  if (segment.bidirectional) {
-    for (int32_t r = 0; r < segment.row_end - segment.row_begin; ++r) {
-      out.Add({SwaRecord(segment, segment.first_position + r, dim)});
-    }
-  }
+  ListWindow(segment, std::max({params.window_begin[t], end - params.window, 0}), end, dim, out);
+  while (out.num_slots < params.window) out.AddEmpty();
+  if (segment.bidirectional) ListWindow(segment, first, first + num_fresh, dim, out);
   if (params.selection == nullptr) return;
   for (int32_t k = 0; k < params.topk; ++k) {
     const int32_t entry = params.selection[int64_t{t} * params.topk + k];
-    out.Add(entry < 0 ? AttentionSlot{}
-                      : AttentionSlot{segment.global.GlobalRecord(entry, dim), true});
+    if (entry < 0) {
+      out.AddEmpty();
+    } else {
+      out.Add({segment.global.GlobalRecord(entry, dim), true}, GlobalRecordBytes(dim));
+    }
   }
 }
 
