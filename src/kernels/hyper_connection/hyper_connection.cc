@@ -9,8 +9,10 @@ void HyperMixCpu(const Backend& backend, const HyperMixParams& params);
 void HyperMixAvx512(const Backend& backend, const HyperMixParams& params);
 void HyperCollapseRef(const Backend& backend, const HyperCollapseParams& params);
 void HyperCollapseCpu(const Backend& backend, const HyperCollapseParams& params);
+void HyperCollapseAvx512(const Backend& backend, const HyperCollapseParams& params);
 void HyperUpdateRef(const Backend& backend, const HyperUpdateParams& params);
 void HyperUpdateCpu(const Backend& backend, const HyperUpdateParams& params);
+void HyperUpdateAvx512(const Backend& backend, const HyperUpdateParams& params);
 
 namespace {
 
@@ -36,12 +38,13 @@ Op<HyperMixParams>& HyperMixOp() {
 
 Op<HyperCollapseParams>& HyperCollapseOp() {
   static Op<HyperCollapseParams> table(HyperCollapseRef, HyperCollapseCpu,
-                                       CheckShape<HyperCollapseParams>);
+                                       CheckShape<HyperCollapseParams>, HyperCollapseAvx512);
   return table;
 }
 
 Op<HyperUpdateParams>& HyperUpdateOp() {
-  static Op<HyperUpdateParams> table(HyperUpdateRef, HyperUpdateCpu, CheckShape<HyperUpdateParams>);
+  static Op<HyperUpdateParams> table(HyperUpdateRef, HyperUpdateCpu, CheckShape<HyperUpdateParams>,
+                                     HyperUpdateAvx512);
   return table;
 }
 

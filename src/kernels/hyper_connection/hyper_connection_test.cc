@@ -4,6 +4,7 @@
 
 #include "kernels/testing/batch.h"
 #include "kernels/testing/data.h"
+#include "kernels/testing/packed.h"
 #include "kernels/testing/real_checks.h"
 
 namespace deepinfer::testing {
@@ -246,6 +247,31 @@ TEST(HyperConnection, AnyNumberOfStreamsMatchesTheOracle) {
   }
 }
 
+// So that what the other tests say of one form holds for all. Rows of fn by one thread or by two,
+// and pieces of tokens that fill tiles of products or do not.
+class HyperConnectionForms : public CpuVariants {};
+INSTANTIATE_TEST_SUITE_P(Cpu, HyperConnectionForms, ::testing::Values(kAvx512Variant),
+                         VariantTestName);
+
+TEST_P(HyperConnectionForms, HaveTheBitsOfThePlainForm) {
+  ThreadPool pool(2);
+  const Backend threads{.variant = GetParam(), .threads = &pool};
+  for (const int32_t hc : {1, 3, 4, 8}) {
+    for (const int32_t dim : {1, 31, 32, 37, 72, 256}) {
+      for (const int32_t num_tokens : {1, 5, 8, 16, 33}) {
+        SCOPED_TRACE(std::to_string(hc) + " streams of " + std::to_string(dim));
+        const AnyStreams plain = RunAll(kCpu, hc, dim, num_tokens);
+        for (const Backend& form : {backend(), threads}) {
+          const AnyStreams out = RunAll(form, hc, dim, num_tokens);
+          EXPECT_EQ(EqualShare(out.coefficients, plain.coefficients), 1);
+          EXPECT_EQ(EqualShare(out.collapsed, plain.collapsed), 1);
+          EXPECT_EQ(EqualShare(out.streams, plain.streams), 1);
+        }
+      }
+    }
+  }
+}
+
 struct StreamInput {
   int32_t dim;
   std::vector<bf16> streams, y;
@@ -324,18 +350,22 @@ TEST(HyperUpdate, MatchesTheOracleAndTheFormula) {
   }
 }
 
+class HyperUpdateForms : public CpuVariants {};
+INSTANTIATE_TEST_SUITE_P(Cpu, HyperUpdateForms, ::testing::Values(kAvx2Variant, kAvx512Variant),
+                         VariantTestName);
+
 // Columns past the last whole vector, and values that are no numbers, in every place of a row.
-TEST(HyperUpdate, BrokenValuesStayInTheirColumn) {
-  constexpr int32_t kDim = 19;
+TEST_P(HyperUpdateForms, BrokenValuesStayInTheirColumn) {
+  constexpr int32_t kDim = 51;
   for (const float bad : {NAN, INFINITY, -INFINITY}) {
     for (int32_t column = 0; column < kDim; ++column) {
       StreamInput in = MakeStreams(DataKind::kNormal, 3, kDim);
       std::vector<bf16> expected(3 * kStreams * kDim), out(expected.size());
-      UpdateRows(in)(kCpu, 0, 3, expected.data());
+      UpdateRows(in)(backend(), 0, 3, expected.data());
       std::vector<bf16> collapsed(3 * kDim);
       in.streams[(kStreams + 2) * kDim + column] = ToBf16(bad);  // token 1
-      UpdateRows(in)(kCpu, 0, 3, out.data());
-      CollapseRows(in)(kCpu, 0, 3, collapsed.data());
+      UpdateRows(in)(backend(), 0, 3, out.data());
+      CollapseRows(in)(backend(), 0, 3, collapsed.data());
       for (int32_t i = 0; i < 3 * kStreams * kDim; ++i) {
         const bool hit = i / (kStreams * kDim) == 1 && i % kDim == column;
         EXPECT_EQ(std::isfinite(ToFloat(out[i])), !hit) << i;

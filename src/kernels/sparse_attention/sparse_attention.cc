@@ -5,6 +5,7 @@ namespace deepinfer {
 void SparseAttentionRef(const Backend& backend, const SparseAttentionParams& params);
 void SparseAttentionAvx2(const Backend& backend, const SparseAttentionParams& params);
 void SparseAttentionAvx512(const Backend& backend, const SparseAttentionParams& params);
+void SparseAttentionAmx(const Backend& backend, const SparseAttentionParams& params);
 
 namespace {
 
@@ -39,7 +40,7 @@ void Check(const SparseAttentionParams& params) {
 
 Op<SparseAttentionParams>& SparseAttentionOp() {
   static Op<SparseAttentionParams> table(SparseAttentionRef, SparseAttentionAvx2, Check,
-                                         SparseAttentionAvx512);
+                                         SparseAttentionAvx512, SparseAttentionAmx);
   return table;
 }
 

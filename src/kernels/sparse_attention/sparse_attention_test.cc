@@ -16,7 +16,8 @@ using testing::AttentionStep;
 using testing::DataKind;
 
 class SparseAttentionForms : public testing::CpuVariants {};
-INSTANTIATE_TEST_SUITE_P(Cpu, SparseAttentionForms, ::testing::Values(kAvx2Variant, kAvx512Variant),
+INSTANTIATE_TEST_SUITE_P(Cpu, SparseAttentionForms,
+                         ::testing::Values(kAvx2Variant, kAvx512Variant, kAmxVariant),
                          testing::VariantTestName);
 
 const AttentionShape kToy{.heads = 4, .dim = 64, .window = 16, .topk = 8};

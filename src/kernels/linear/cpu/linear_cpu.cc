@@ -183,15 +183,6 @@ void LinearCpu(const Backend& backend, const LinearParams& p, const F32Tiles& ti
   }
 }
 
-void RoundToBf16(const float* values, int64_t stride, int64_t num_rows, int64_t count, bf16* out,
-                 int64_t out_stride) {
-  for (int64_t t = 0; t < num_rows; ++t, values += stride, out += out_stride) {
-    int64_t i = 0;
-    for (; i + 8 <= count; i += 8) simd::Store(out + i, _mm256_loadu_ps(values + i));
-    for (; i < count; ++i) out[i] = ToBf16(values[i]);
-  }
-}
-
 ScratchBytes LinearCpuScratchBytes(const LinearParams& p) {
   ScratchMeter piece, rows, in_double;
   PieceScratch{piece};

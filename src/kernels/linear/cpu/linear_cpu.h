@@ -13,8 +13,4 @@ void LinearCpu(const Backend& backend, const LinearParams& params,
 // Whatever the scales; pointers are not looked at.
 ScratchBytes LinearCpuScratchBytes(const LinearParams& params);
 
-// out[t, i] = ToBf16(values[t, i]) for i < count.
-void RoundToBf16(const float* values, int64_t stride, int64_t num_rows, int64_t count, bf16* out,
-                 int64_t out_stride);
-
 }  // namespace deepinfer

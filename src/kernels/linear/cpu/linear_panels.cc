@@ -34,13 +34,13 @@ bool Prepare(const PanelKernels& kernels, const bf16* x, int32_t cols, uint8_t* 
 }
 
 // totals [num_rows, num_panels * 16] -> rows [first_row, ...) of the output.
-void Store(const LinearParams& p, int64_t first_row, int64_t num_rows, int32_t first_panel,
+void Store(const PanelKernels& kernels, const LinearParams& p, int64_t first_row, int64_t num_rows, int32_t first_panel,
            int32_t num_panels, const float* totals) {
   const int32_t begin = first_panel * kPanelRows;
   const int32_t count = std::min(num_panels * kPanelRows, p.weight.rows - begin);
   const int64_t stride = int64_t{num_panels} * kPanelRows, at = first_row * p.out_stride + begin;
   if (p.out != nullptr) {
-    return RoundToBf16(totals, stride, num_rows, count, p.out + at, p.out_stride);
+    return kernels.round(totals, stride, num_rows, count, p.out + at, p.out_stride);
   }
   for (int64_t t = 0; t < num_rows; ++t) {
     std::copy_n(totals + t * stride, count, p.out_f32 + at + t * p.out_stride);
@@ -59,7 +59,7 @@ void StreamPanels(const PanelKernels& kernels, const LinearParams& p, PanelRows 
     const int32_t count = end - panel >= abreast ? abreast : 1;
     kernels.stream(p.weight.format, PanelAt(p.weight, panel), count, NumGroups(p.weight.cols), x,
                    p.num_tokens, totals);
-    Store(p, 0, p.num_tokens, panel, count, totals);
+    Store(kernels, p, 0, p.num_tokens, panel, count, totals);
     panel += count;
   }
 }
@@ -104,7 +104,7 @@ void TileBlock(const PanelKernels& kernels, const LinearParams& p, PanelRows x, 
       t += rows;
     }
   }
-  Store(p, first_row, num_rows, first_panel, num_panels, totals);
+  Store(kernels, p, first_row, num_rows, first_panel, num_panels, totals);
 }
 
 void TilePanels(const PanelKernels& kernels, const LinearParams& p, PanelRows x, int32_t begin,
@@ -175,21 +175,16 @@ PanelProduct::PanelProduct(const PanelKernels& kernels, const LinearParams& para
   CHECK(HasPanels(params.weight));
   CHECK_LE(kernels.stream_rows, kMaxStreamRows);
   const bool few = params.num_tokens <= kernels.stream_rows;
-  // Where all panels would be one unit, a unit is a panel: else one thread would do them all.
-  panels_per_unit_ = few ? kernels.stream_panels(params.weight.format, params.num_tokens)
-                     : NumPanels(params.weight.rows) > kernels.tile_panels ? kernels.tile_panels
-                                                                           : 1;
+  panels_per_unit_ =
+      few ? kernels.stream_panels(params.weight.format, params.num_tokens) : kernels.tile_panels;
   CHECK_LE(panels_per_unit_, kMaxStreamPanels);
 }
 
-int32_t PanelProduct::num_units() const {
-  return (NumPanels(params_.weight.rows) + panels_per_unit_ - 1) / panels_per_unit_;
-}
+int32_t PanelProduct::num_panels() const { return NumPanels(params_.weight.rows); }
 
 void PanelProduct::Run(int64_t begin, int64_t end) const {
-  const auto first = static_cast<int32_t>(begin) * panels_per_unit_;
-  const int32_t last =
-      std::min(NumPanels(params_.weight.rows), static_cast<int32_t>(end) * panels_per_unit_);
+  const auto first = static_cast<int32_t>(begin);
+  const auto last = static_cast<int32_t>(std::min<int64_t>(num_panels(), end));
   if (params_.num_tokens <= kernels_->stream_rows) {
     StreamPanels(*kernels_, params_, x_, first, last);
   } else {
@@ -211,27 +206,39 @@ void PanelProducts::Add(const PreparedRows& rows, int64_t begin, int64_t end,
       });
 }
 
+void PanelProducts::Run(const Backend& backend) const {
+  const int64_t threads = backend.threads == nullptr ? 1 : backend.threads->num_threads();
+  if (count_ == 1) return RunOne(backend, threads);
+  RunSlabs(backend, threads);
+}
+
+// In units, or where there are fewer of them than threads, in panels.
+void PanelProducts::RunOne(const Backend& backend, int64_t threads) const {
+  const PanelProduct& product = *products_;
+  const int64_t step = product.num_units() < threads ? 1 : product.panels_per_unit();
+  backend.ParallelFor((product.num_panels() + step - 1) / step, 1,
+                      [&](int64_t begin, int64_t end) { product.Run(begin * step, end * step); });
+}
+
 // Pieces are ordered by their place in their matrices: a thread's stretch of them is the same slab
 // of every matrix.
-void PanelProducts::Run(const Backend& backend) const {
+void PanelProducts::RunSlabs(const Backend& backend, int64_t threads) const {
   constexpr int64_t kMostUnits = 8, kPiecesPerThread = 8;
-  const int64_t threads = backend.threads == nullptr ? 1 : backend.threads->num_threads();
   int64_t total = 0, most = 0;
   for (int64_t i = 0; i < count_; ++i) {
     total += products_[i].num_units();
     most = std::max<int64_t>(most, products_[i].num_units());
   }
-  const int64_t units =
-      count_ == 1 ? 1 : std::clamp<int64_t>(total / (threads * kPiecesPerThread), 1, kMostUnits);
+  const int64_t units = std::clamp<int64_t>(total / (threads * kPiecesPerThread), 1, kMostUnits);
   const int64_t slabs = (most + units - 1) / units;
   // Piece i: slab i / count_ of product i % count_; empty where a smaller matrix has ended.
   backend.ParallelFor(slabs * count_, 1, [&](int64_t begin, int64_t end) {
-    if (count_ == 1) return products_->Run(begin, end);
     for (int64_t i = begin; i < end; ++i) {
       const PanelProduct& product = products_[i % count_];
-      const int64_t first = i / count_ * units;
-      const int64_t last = std::min<int64_t>(product.num_units(), first + units);
-      if (first < last) product.Run(first, last);
+      const int64_t first = i / count_ * units * product.panels_per_unit();
+      if (first < product.num_panels()) {
+        product.Run(first, first + units * product.panels_per_unit());
+      }
     }
   });
 }

@@ -57,8 +57,10 @@ class PanelProduct {
   // x: params.x prepared, which is not looked at. Requires: HasPanels(params.weight).
   PanelProduct(const PanelKernels& kernels, const LinearParams& params, PanelRows x);
 
-  int32_t num_units() const;
-  void Run(int64_t begin, int64_t end) const;  // units
+  int32_t num_panels() const;
+  int32_t panels_per_unit() const { return panels_per_unit_; }
+  int32_t num_units() const { return (num_panels() + panels_per_unit_ - 1) / panels_per_unit_; }
+  void Run(int64_t begin, int64_t end) const;  // panels; those past the last are none
 
  private:
   const PanelKernels* kernels_;
@@ -81,6 +83,9 @@ class PanelProducts {
   void Run(const Backend& backend) const;
 
  private:
+  void RunOne(const Backend& backend, int64_t threads) const;
+  void RunSlabs(const Backend& backend, int64_t threads) const;
+
   PanelProduct* const products_;
   const int64_t most_;
   int64_t count_ = 0;

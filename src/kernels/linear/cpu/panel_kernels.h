@@ -37,6 +37,11 @@ struct DecodedPanels {
 
 inline constexpr int32_t kMaxStreamRows = 8, kMaxStreamPanels = 4;
 
+// out[t, i] = ToBf16(values[t, i]) for i < count.
+using RoundRowsFn = void(const float* values, int64_t stride, int64_t num_rows, int64_t count,
+                         bf16* out, int64_t out_stride);
+RoundRowsFn RoundRowsAvx2, RoundRowsAvx512;
+
 struct PanelKernels {
   int32_t x_group_bytes;  // of a row of x
   // Writes a row in the set's form. False: this set cannot multiply the row exactly, `fallback`
@@ -61,6 +66,8 @@ struct PanelKernels {
   // Groups [begin, begin + out.num_groups) of a panel of `num_groups` into panel `index` of `out`.
   void (*decode)(WeightFormat format, const uint8_t* panel, int32_t num_groups, int32_t begin,
                  int32_t index, const DecodedPanels& out);
+  // As RoundRowsFn says; of every set the same bits.
+  RoundRowsFn* round;
   // totals[t][panel][16] += x[t] . decoded groups, for 1 or tile_panels panels and num_rows <=
   // tile_rows. x starts at the first decoded column; totals have row_stride floats from row to row.
   void (*tile)(const DecodedPanels& w, int32_t num_panels, PanelRows x, int32_t num_rows,

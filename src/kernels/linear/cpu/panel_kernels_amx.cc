@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "kernels/cpu/tiles_amx.h"
 #include "kernels/linear/cpu/decoder_avx512.h"
 #include "kernels/linear/cpu/panel_kernels.h"
 
@@ -15,21 +16,8 @@ namespace {
 constexpr int kTileRows = 16;
 constexpr int64_t kTileBytes = 1024;
 
-// The operand of LDTILECFG. Tiles 0..3 are sums [block of rows][panel], 4 and 5 the blocks of x,
-// 6 and 7 the panels.
-struct alignas(64) TileShapes {
-  uint8_t palette = 1, start_row = 0, reserved[14] = {};
-  uint16_t row_bytes[16] = {};
-  uint8_t rows[16] = {};
-
-  constexpr void Set(int tile, int num_rows) {
-    rows[tile] = static_cast<uint8_t>(num_rows);
-    row_bytes[tile] = num_rows == 0 ? 0 : 64;
-  }
-};
-static_assert(sizeof(TileShapes) == 64);
-
-// By the rows of x. In constant memory, because g++ 12 believes that LDTILECFG reads eight bytes.
+// Tiles 0..3 are sums [block of rows][panel], 4 and 5 the blocks of x, 6 and 7 the panels.
+// By the rows of x.
 struct ShapesOfRows {
   TileShapes shapes[2 * kTileRows + 1];
   constexpr ShapesOfRows() {
@@ -159,7 +147,7 @@ void MultiplyTiles(const DecodedPanels& w, PanelRows rows, float* totals, int64_
 // sleeping deeply.
 void Tile(const DecodedPanels& w, int32_t num_panels, PanelRows x, int32_t num_rows, float* totals,
           int64_t row_stride) {
-  asm volatile("" ::: "memory");  // g++ 12 does not know that TILELOADD reads memory
+  ReadsMemory();
   _tile_loadconfig(&kShapes.shapes[num_rows]);
   if (num_rows > kTileRows) {
     num_panels == 2 ? MultiplyTiles<2, 2>(w, x, totals, row_stride)
@@ -184,6 +172,7 @@ const PanelKernels kAmxPanels = {.x_group_bytes = 2 * kGroupCols,
                                  .weight_bytes = 2,
                                  .stream = nullptr,
                                  .decode = Decode,
+                                 .round = RoundRowsAvx512,
                                  .tile = Tile};
 
 }  // namespace deepinfer

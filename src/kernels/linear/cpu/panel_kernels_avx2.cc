@@ -337,6 +337,15 @@ void Tile(const DecodedPanels& w, int32_t /*num_panels: one*/, PanelRows x, int3
 
 }  // namespace
 
+void RoundRowsAvx2(const float* values, int64_t stride, int64_t num_rows, int64_t count, bf16* out,
+                   int64_t out_stride) {
+  for (int64_t t = 0; t < num_rows; ++t, values += stride, out += out_stride) {
+    int64_t i = 0;
+    for (; i + 8 <= count; i += 8) simd::Store(out + i, _mm256_loadu_ps(values + i));
+    for (; i < count; ++i) out[i] = ToBf16(values[i]);
+  }
+}
+
 const PanelKernels kAvx2Panels = {.x_group_bytes = 4 * kGroupCols,
                                   .prepare = Prepare,
                                   .fallback = nullptr,
@@ -348,6 +357,7 @@ const PanelKernels kAvx2Panels = {.x_group_bytes = 4 * kGroupCols,
                                   .weight_bytes = 4,
                                   .stream = Stream,
                                   .decode = Decode,
+                                  .round = RoundRowsAvx2,
                                   .tile = Tile};
 
 const PanelKernels kAvx2FewRowsFp8Panels = {.x_group_bytes = 4 * kGroupCols,
@@ -361,6 +371,7 @@ const PanelKernels kAvx2FewRowsFp8Panels = {.x_group_bytes = 4 * kGroupCols,
                                             .weight_bytes = 4,
                                             .stream = StreamShifted,
                                             .decode = nullptr,
+                                            .round = RoundRowsAvx2,
                                             .tile = nullptr};
 
 }  // namespace deepinfer

@@ -3,6 +3,7 @@
 #include <immintrin.h>
 
 #include "kernels/cpu/dot_avx512.h"
+#include "kernels/cpu/simd_avx512.h"
 #include "kernels/linear/cpu/decoder_avx512.h"
 #include "kernels/linear/cpu/panel_kernels.h"
 
@@ -199,6 +200,17 @@ void Tile(const DecodedPanels& w, int32_t num_panels, PanelRows x, int32_t num_r
 
 }  // namespace
 
+void RoundRowsAvx512(const float* values, int64_t stride, int64_t num_rows, int64_t count,
+                     bf16* out, int64_t out_stride) {
+  for (int64_t t = 0; t < num_rows; ++t, values += stride, out += out_stride) {
+    for (int64_t i = 0; i < count; i += kPanelRows) {
+      const auto here = static_cast<__mmask16>(simd::FirstOf32(count - i));
+      const __m512i bits = simd::Bf16InUpperHalves(_mm512_maskz_loadu_ps(here, values + i));
+      _mm512_mask_cvtepi32_storeu_epi16(out + i, here, _mm512_srli_epi32(bits, 16));
+    }
+  }
+}
+
 const PanelKernels kAvx512Panels = {.x_group_bytes = 2 * kGroupCols,
                                     .prepare = nullptr,
                                     .fallback = nullptr,
@@ -210,6 +222,7 @@ const PanelKernels kAvx512Panels = {.x_group_bytes = 2 * kGroupCols,
                                     .weight_bytes = 2,
                                     .stream = Stream,
                                     .decode = Decode,
+                                    .round = RoundRowsAvx512,
                                     .tile = Tile};
 
 }  // namespace deepinfer

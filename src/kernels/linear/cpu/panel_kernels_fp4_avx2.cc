@@ -283,6 +283,7 @@ const PanelKernels kAvx2Fp4Panels = {.x_group_bytes = sizeof(Group),
                                      .weight_bytes = 1,
                                      .stream = Stream,
                                      .decode = Decode,
+                                     .round = RoundRowsAvx2,
                                      .tile = Tile};
 
 }  // namespace deepinfer

@@ -25,22 +25,26 @@ struct AttentionHeads {
   float* sum = nullptr;  // of probability times kv
   float* max = nullptr;
   float* denominator = nullptr;
+
+  AttentionHeads From(int32_t head, int32_t dim) const {
+    return {q + int64_t{head} * dim, sum + int64_t{head} * dim, max + head, denominator + head};
+  }
 };
 
 struct AttentionKernels {
-  static constexpr int32_t kHeadsAbreast = 4;
-
+  int32_t heads_abreast;  // most heads in a call
   // Of a decoded block, and of what a call needs for itself; both aligned to 64 bytes.
   int64_t (*block_bytes)(int32_t dim);
   int64_t (*work_bytes)(int32_t dim);
   // slots: n filled ones, 1 <= n <= kAttentionBlock.
   void (*decode)(const AttentionSlot* slots, int32_t n, int32_t dim, void* block, void* work);
-  // One step of the online softmax for 1, 2 or 4 heads; n as decoded.
+  // One step of the online softmax for 1..heads_abreast heads; n as decoded.
   void (*add)(const AttentionHeads& heads, int32_t num_heads, const void* block, int32_t n,
               int32_t dim, float scale, void* work);
 };
 
 extern const AttentionKernels kAvx2Attention;
 extern const AttentionKernels kAvx512Attention;
+extern const AttentionKernels kAmxAttention;
 
 }  // namespace deepinfer

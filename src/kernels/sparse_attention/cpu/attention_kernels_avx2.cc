@@ -13,7 +13,7 @@
 namespace deepinfer {
 namespace {
 
-constexpr int32_t kHeadsAbreast = AttentionKernels::kHeadsAbreast;
+constexpr int32_t kHeadsAbreast = 4;
 
 // Slots a power of two apart would put a column of all of them into a few sets of the cache.
 int64_t Stride(int32_t dim) { return dim / 2 + 16; }
@@ -188,19 +188,27 @@ void Add(const AttentionHeads& heads, int32_t num_heads, const void* block, int3
          float scale, void* work) {
   const auto* const kv = static_cast<const uint32_t*>(block);
   auto* const q = static_cast<float*>(work);
-  switch (num_heads) {
-    case 1:
-      return AddBlock<1>(heads, kv, n, dim, scale, q);
-    case 2:
-      return AddBlock<2>(heads, kv, n, dim, scale, q);
-    default:
-      return AddBlock<4>(heads, kv, n, dim, scale, q);
+  for (int32_t h = 0; h < num_heads;) {
+    const AttentionHeads left = heads.From(h, dim);
+    if (num_heads - h >= 4) {
+      AddBlock<4>(left, kv, n, dim, scale, q);
+      h += 4;
+    } else if (num_heads - h >= 2) {
+      AddBlock<2>(left, kv, n, dim, scale, q);
+      h += 2;
+    } else {
+      AddBlock<1>(left, kv, n, dim, scale, q);
+      h += 1;
+    }
   }
 }
 
 }  // namespace
 
-const AttentionKernels kAvx2Attention = {
-    .block_bytes = BlockBytes, .work_bytes = WorkBytes, .decode = DecodeBlock, .add = Add};
+const AttentionKernels kAvx2Attention = {.heads_abreast = kHeadsAbreast,
+                                         .block_bytes = BlockBytes,
+                                         .work_bytes = WorkBytes,
+                                         .decode = DecodeBlock,
+                                         .add = Add};
 
 }  // namespace deepinfer

@@ -1,27 +1,16 @@
 // AVX-512 BF16: every record value is exact in BF16 and probabilities are rounded to it, so both
 // products run by VDPBF16PS.
-//
-// A decoded block holds its slots twice. Scores: lanes are slots, so that nothing is added across
-// lanes: [dim / 2][64 slots][2 dims]. Sums: lanes are dims: [32 pairs of slots][dim][2 slots], of
-// 32 dims first 0-3, 8-11, 16-19 and 24-27, as unpacking leaves them (InOrder).
 #include <immintrin.h>
 
 #include <cstring>
 
 #include "kernels/cpu/dot_avx512.h"
 #include "kernels/linear/cpu/decoder_avx512.h"
-#include "kernels/sparse_attention/cpu/attention_kernels.h"
+#include "kernels/sparse_attention/cpu/attention_avx512.h"
 
 namespace deepinfer {
+namespace attention_avx512 {
 namespace {
-
-constexpr int32_t kSlots = 64;  // kAttentionBlock
-constexpr int32_t kLanes = 16;
-constexpr int32_t kPadding = 16;  // dims; rows a power of two apart would share sets of the cache
-
-int64_t PairStride(int32_t dim) { return dim + kPadding; }  // dwords from pair to pair of slots
-int64_t KeyBytes(int32_t dim) { return int64_t{dim} / 2 * kSlots * 4; }
-int64_t BlockBytes(int32_t dim) { return KeyBytes(dim) + kSlots / 2 * PairStride(dim) * 4; }
 
 // F32 of the 256 e4m3 codes.
 struct E4m3Floats {
@@ -172,22 +161,10 @@ void StorePair(const uint16_t* first, const uint16_t* second, int32_t dim, uint3
   }
 }
 
-// 32 dims in the order of unpacking -> in their own.
-void InOrder(__m512& first, __m512& second) {
-  const __m512i lower =
-      _mm512_setr_epi32(0, 1, 2, 3, 16, 17, 18, 19, 4, 5, 6, 7, 20, 21, 22, 23);
-  const __m512i upper = _mm512_add_epi32(lower, _mm512_set1_epi32(8));
-  const __m512 a = first, b = second;
-  first = _mm512_permutex2var_ps(a, lower, b);
-  second = _mm512_permutex2var_ps(a, upper, b);
-}
+}  // namespace
 
-int64_t WorkBytes(int32_t dim) { return int64_t{kLanes} * dim * 2; }
-
-// work: decoded rows of kLanes slots.
 void DecodeBlock(const AttentionSlot* slots, int32_t n, int32_t dim, void* block, void* work) {
-  auto* const keys = static_cast<uint32_t*>(block);
-  uint32_t* const pairs = keys + KeyBytes(dim) / 4;
+  uint32_t *const keys = Keys(block), *const pairs = Pairs(block, dim);
   auto* const rows = static_cast<uint16_t*>(work);
   for (int32_t first = 0; first < n; first += kLanes) {
     for (int32_t s = 0; s < kLanes; ++s) {
@@ -208,28 +185,7 @@ void DecodeBlock(const AttentionSlot* slots, int32_t n, int32_t dim, void* block
   }
 }
 
-// e^x with an error of at most 2 ulp: NaN stays NaN, what underflows is 0. Requires: x <= 0, or
-// NaN.
-__m512 Exp(__m512 x) {
-  x = _mm512_max_ps(_mm512_set1_ps(-104.0f), x);  // the second operand where one is NaN
-  const __m512 n = _mm512_roundscale_ps(_mm512_mul_ps(x, _mm512_set1_ps(1.44269504f)),
-                                        _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
-  __m512 r = _mm512_fnmadd_ps(n, _mm512_set1_ps(0x1.62e4p-1f), x);
-  r = _mm512_fnmadd_ps(n, _mm512_set1_ps(0x1.7f7d1cp-20f), r);
-  __m512 sum = _mm512_set1_ps(1.0f / 5040);
-  sum = _mm512_fmadd_ps(sum, r, _mm512_set1_ps(1.0f / 720));
-  sum = _mm512_fmadd_ps(sum, r, _mm512_set1_ps(1.0f / 120));
-  sum = _mm512_fmadd_ps(sum, r, _mm512_set1_ps(1.0f / 24));
-  sum = _mm512_fmadd_ps(sum, r, _mm512_set1_ps(1.0f / 6));
-  sum = _mm512_fmadd_ps(sum, r, _mm512_set1_ps(0.5f));
-  sum = _mm512_fmadd_ps(sum, r, _mm512_set1_ps(1.0f));
-  sum = _mm512_fmadd_ps(sum, r, _mm512_set1_ps(1.0f));
-  return _mm512_scalef_ps(sum, n);
-}
-
-// Dims whose products are summed before the sum joins the total: one chain over all of them would
-// carry the rounding of its many steps into the probabilities.
-constexpr int32_t kChain = 128;
+namespace {
 
 // scores[h][v]: q[h] . key of slot 16 v + lane.
 template <int kHeads, int kVectors>
@@ -258,39 +214,6 @@ void Dots(const AttentionHeads& heads, const uint32_t* keys, int32_t dim,
       for (int v = 0; v < kVectors; ++v) scores[h][v] = _mm512_add_ps(scores[h][v], sum[h][v]);
     }
   }
-}
-
-// Scores -> BF16 probabilities; updates the head's maximum and denominator. Returns the factor by
-// which older sums shrink.
-template <int kVectors>
-float SoftmaxBlock(__m512* scores, int32_t n, float scale, float& max, float& denominator,
-                   uint16_t* probabilities) {
-  const __m512 infinity = _mm512_set1_ps(__builtin_inff());
-  __m512 largest = _mm512_set1_ps(max);
-  for (int v = 0; v < kVectors; ++v) {
-    const int32_t filled = n - v * kLanes;
-    const auto valid = static_cast<__mmask16>(filled >= kLanes ? 0xffff : (1 << filled) - 1);
-    scores[v] = _mm512_mask_mul_ps(_mm512_sub_ps(_mm512_setzero_ps(), infinity), valid, scores[v],
-                                   _mm512_set1_ps(scale));
-    largest = _mm512_max_ps(scores[v], largest);  // NaN leaves it alone
-  }
-  const float new_max = _mm512_reduce_max_ps(largest);
-  __m512 total = _mm512_setzero_ps();
-  for (int v = 0; v < kVectors; ++v) {
-    const __m512 p = Exp(_mm512_sub_ps(scores[v], _mm512_set1_ps(new_max)));
-    total = _mm512_add_ps(total, p);
-    // To nearest even; NaN from these sums is quiet, so adding keeps it one.
-    const __m512i bits = _mm512_castps_si512(p);
-    const __m512i odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
-    const __m512i rounded =
-        _mm512_add_epi32(_mm512_add_epi32(bits, odd), _mm512_set1_epi32(0x7fff));
-    _mm256_store_si256(reinterpret_cast<__m256i*>(probabilities + v * kLanes),
-                       _mm512_cvtepi32_epi16(_mm512_srli_epi32(rounded, 16)));
-  }
-  const float correction = _mm512_cvtss_f32(Exp(_mm512_set1_ps(max - new_max)));
-  max = new_max;
-  denominator = denominator * correction + _mm512_reduce_add_ps(total);
-  return correction;
 }
 
 // sum[h] = sum[h] * correction[h] + sum over slots of p[h] * kv, kVectors * 16 dims from `c` on.
@@ -323,8 +246,7 @@ void AddProducts(const AttentionHeads& heads, const uint32_t* pairs, int32_t num
 
 template <int kHeads, int kVectors>
 void AddBlock(const AttentionHeads& heads, const void* block, int32_t n, int32_t dim, float scale) {
-  const auto* const keys = static_cast<const uint32_t*>(block);
-  const uint32_t* const pairs = keys + KeyBytes(dim) / 4;
+  const uint32_t *const keys = Keys(block), *const pairs = Pairs(block, dim);
   __m512 scores[kHeads][kVectors];
   Dots<kHeads, kVectors>(heads, keys, dim, scores);
   alignas(64) uint16_t p[kHeads][kSlots];
@@ -358,19 +280,28 @@ void AddToHeads(const AttentionHeads& heads, const void* block, int32_t n, int32
 
 void Add(const AttentionHeads& heads, int32_t num_heads, const void* block, int32_t n, int32_t dim,
          float scale, void*) {
-  switch (num_heads) {
-    case 1:
-      return AddToHeads<1>(heads, block, n, dim, scale);
-    case 2:
-      return AddToHeads<2>(heads, block, n, dim, scale);
-    default:
-      return AddToHeads<4>(heads, block, n, dim, scale);
+  for (int32_t h = 0; h < num_heads;) {
+    const AttentionHeads left = heads.From(h, dim);
+    if (num_heads - h >= 4) {
+      AddToHeads<4>(left, block, n, dim, scale);
+      h += 4;
+    } else if (num_heads - h >= 2) {
+      AddToHeads<2>(left, block, n, dim, scale);
+      h += 2;
+    } else {
+      AddToHeads<1>(left, block, n, dim, scale);
+      h += 1;
+    }
   }
 }
 
 }  // namespace
+}  // namespace attention_avx512
 
-const AttentionKernels kAvx512Attention = {
-    .block_bytes = BlockBytes, .work_bytes = WorkBytes, .decode = DecodeBlock, .add = Add};
+const AttentionKernels kAvx512Attention = {.heads_abreast = 4,
+                                           .block_bytes = attention_avx512::BlockBytes,
+                                           .work_bytes = attention_avx512::WorkBytes,
+                                           .decode = attention_avx512::DecodeBlock,
+                                           .add = attention_avx512::Add};
 
 }  // namespace deepinfer

@@ -15,7 +15,7 @@
 namespace deepinfer {
 namespace {
 
-constexpr int32_t kHeadsAbreast = AttentionKernels::kHeadsAbreast;
+constexpr int32_t kHeadsPerUnit = 4;  // of work that threads share
 
 int32_t NumBlocks(int32_t num_slots) { return (num_slots + kAttentionBlock - 1) / kAttentionBlock; }
 
@@ -128,8 +128,7 @@ void AddBlock(const AttentionKernels& kernels, const SparseAttentionParams& para
               const HeadRange& range, int32_t n, const RowScratch& scratch) {
   const int32_t dim = params.head_dim;
   for (int32_t head = range.begin; head < range.end;) {
-    const int32_t left = range.end - head;
-    const int32_t abreast = left >= kHeadsAbreast ? kHeadsAbreast : left >= 2 ? 2 : 1;
+    const int32_t abreast = std::min(range.end - head, kernels.heads_abreast);
     const int32_t h = head - range.begin;
     kernels.add({.q = params.q + (int64_t{range.t} * params.num_heads + head) * dim,
                  .sum = scratch.sum + int64_t{h} * dim,
@@ -175,12 +174,12 @@ void AttendHeads(const AttentionKernels& kernels, const SparseAttentionParams& p
   FinishHeads(params, range, scratch);
 }
 
-// In units of kHeadsAbreast heads of a row. Few rows: one stretch of them a thread, so that few
+// In units of kHeadsPerUnit heads of a row. Few rows: one stretch of them a thread, so that few
 // rows are decoded by more than one.
 void Attend(const AttentionKernels& kernels, const Backend& backend,
             const SparseAttentionParams& params) {
   const int64_t num_threads = backend.threads == nullptr ? 1 : backend.threads->num_threads();
-  const int64_t row_units = (params.num_heads + kHeadsAbreast - 1) / kHeadsAbreast;
+  const int64_t row_units = (params.num_heads + kHeadsPerUnit - 1) / kHeadsPerUnit;
   const int64_t step = params.num_tokens >= 2 * num_threads ? row_units : 1;
   const int64_t num_steps = params.num_tokens * row_units / step;
   const int64_t least = step == 1 ? (num_steps + num_threads - 1) / num_threads : 1;
@@ -192,8 +191,8 @@ void Attend(const AttentionKernels& kernels, const Backend& backend,
       const int64_t last = std::min(row_units, first + end * step - unit);
       AttendHeads(kernels, params,
                   {.t = static_cast<int32_t>(t),
-                   .begin = static_cast<int32_t>(first) * kHeadsAbreast,
-                   .end = std::min(params.num_heads, static_cast<int32_t>(last) * kHeadsAbreast)},
+                   .begin = static_cast<int32_t>(first) * kHeadsPerUnit,
+                   .end = std::min(params.num_heads, static_cast<int32_t>(last) * kHeadsPerUnit)},
                   scratch);
       unit += last - first;
     }
@@ -210,9 +209,15 @@ void SparseAttentionAvx512(const Backend& backend, const SparseAttentionParams& 
   Attend(kAvx512Attention, backend, params);
 }
 
+void SparseAttentionAmx(const Backend& backend, const SparseAttentionParams& params) {
+  Attend(kAmxAttention, backend, params);
+}
+
 ScratchBytes SparseAttentionScratchBytes(VariantId variant, const SparseAttentionParams& params,
                                          int32_t num_slots) {
-  const AttentionKernels& kernels = variant >= kAvx512Variant ? kAvx512Attention : kAvx2Attention;
+  const AttentionKernels& kernels = variant >= kAmxVariant      ? kAmxAttention
+                                    : variant == kAvx512Variant ? kAvx512Attention
+                                                                : kAvx2Attention;
   ScratchMeter row;
   RowScratch(row, kernels, num_slots, params.num_heads, params.head_dim);
   return OnAllThreads(row.bytes());
