@@ -7,7 +7,7 @@
 set -euo pipefail
 
 build="g++ cmake ninja-build ccache pkg-config libabsl-dev libcli11-dev libgtest-dev libpcre2-dev
-  libspdlog-dev libssl-dev libtomlplusplus-dev libutf8proc-dev nlohmann-json3-dev
+  libsimdjson-dev libspdlog-dev libssl-dev libtomlplusplus-dev libutf8proc-dev nlohmann-json3-dev
   prometheus-cpp-dev python3 python3-venv ca-certificates"
 test="$build"
 cuda="$build"

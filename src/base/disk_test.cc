@@ -149,7 +149,7 @@ TEST_P(DiskTest, DirectReadsBehindTheEndFail) {
 }
 
 // What has just been written lies in the system's cache, if the system says so.
-TEST_P(DiskTest, WhatIsCachedCanBeMappedAsItIs) {
+TEST_P(DiskTest, WhatTheSystemHasIsKnown) {
   const std::string text(5 * kDirectAlign + 9, 'x');
   ASSERT_TRUE(disk().WriteText(Path("a"), text).ok());
   const auto file = *disk().OpenRead(Path("a"));
@@ -157,21 +157,8 @@ TEST_P(DiskTest, WhatIsCachedCanBeMappedAsItIs) {
   if (!file->IsCached(0, std::ssize(text))) return;
   EXPECT_TRUE(file->IsCached(kDirectAlign - 1, 2));
   EXPECT_FALSE(file->IsCached(0, std::ssize(text) + kDirectAlign));  // one page more than there is
-  const std::span<const uint8_t> bytes = file->Map().value();
-  EXPECT_TRUE(BringPages(bytes));
-  EXPECT_EQ(std::memcmp(bytes.data(), text.data(), text.size()), 0);
-  LeavePages(bytes);
-  EXPECT_EQ(bytes[text.size() - 1], 'x');
-}
-
-TEST_P(DiskTest, PagesOfAFileCutShortAreNotThere) {
-  if (!is_real()) return;
-  ASSERT_TRUE(disk().WriteText(Path("a"), std::string(5 * kDirectAlign, 'x')).ok());
-  const auto file = *disk().OpenRead(Path("a"));
-  const std::span<const uint8_t> bytes = file->Map().value();
   ASSERT_EQ(::truncate(Path("a").c_str(), kDirectAlign), 0);
-  EXPECT_FALSE(BringPages(bytes));  // reading them would end the process
-  EXPECT_FALSE(file->IsCached(0, std::ssize(bytes)));
+  EXPECT_FALSE(file->IsCached(0, std::ssize(text)));
 }
 
 // A file that takes the place of an opened one is not read in its stead.

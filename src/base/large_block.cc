@@ -90,13 +90,6 @@ void AskForHugePages(std::span<const uint8_t> bytes) {
 
 void AskForPages(std::span<const uint8_t> bytes) { AdvisePages(bytes, MADV_WILLNEED); }
 
-bool BringPages(std::span<const uint8_t> bytes) {
-  constexpr int kPopulateRead = 22;  // of Linux 5.14; our headers may be older
-  return AdvisePages(bytes, kPopulateRead);
-}
-
-void LeavePages(std::span<const uint8_t> bytes) { AdvisePages(bytes, MADV_DONTNEED); }
-
 int64_t AvailableMemoryBytes(Disk& disk) {
   // The number after `label`, or `none` where there is no such file, label or number.
   const auto number = [&](const std::string& path, std::string_view label, int64_t none) {

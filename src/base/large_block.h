@@ -41,11 +41,6 @@ void AskForHugePages(std::span<const uint8_t> bytes);
 // Asks the system to bring the pages of a mapped file that hold these bytes, without waiting for
 // them. A wish: nothing happens for memory that is no mapping.
 void AskForPages(std::span<const uint8_t> bytes);
-// Brings the pages of a mapped file that hold these bytes and waits until they are there. Returns
-// whether they are: not if the file is shorter by now, cannot be read, or the system is too old.
-bool BringPages(std::span<const uint8_t> bytes);
-// The pages of a mapped file that hold these bytes need not stay with this process.
-void LeavePages(std::span<const uint8_t> bytes);
 
 // Memory that this process can have by what the system says (/proc/meminfo, the limits of its
 // control group); 0 if it says nothing.

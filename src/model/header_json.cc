@@ -5,6 +5,7 @@
 
 #include "base/strings.h"
 #include "model/json_object.h"
+#include "model/usual_json.h"
 
 namespace deepinfer {
 namespace {
@@ -205,6 +206,11 @@ class IndexEvents : public Events {
 }  // namespace
 
 StatusOr<std::vector<HeaderEntry>> ReadHeaderJson(std::string_view text) {
+  if (auto usual = ReadUsualHeader(text)) return *std::move(usual);
+  return ReadHeaderByEvents(text);
+}
+
+StatusOr<std::vector<HeaderEntry>> ReadHeaderByEvents(std::string_view text) {
   HeaderEvents events;
   DI_RETURN_IF_ERROR(events.Read(text, "header"));
   return std::move(events.entries);
@@ -212,6 +218,18 @@ StatusOr<std::vector<HeaderEntry>> ReadHeaderJson(std::string_view text) {
 
 Status ReadIndexJson(std::string_view text, std::string_view where,
                      const std::function<Status(std::string&& tensor, std::string&& file)>& found) {
+  if (auto usual = ReadUsualIndex(text); usual && !usual->empty()) {
+    for (auto& [tensor, file] : *usual) {
+      DI_RETURN_IF_ERROR(found(std::move(tensor), std::move(file)));
+    }
+    return OkStatus();
+  }
+  return ReadIndexByEvents(text, where, found);
+}
+
+Status ReadIndexByEvents(
+    std::string_view text, std::string_view where,
+    const std::function<Status(std::string&& tensor, std::string&& file)>& found) {
   IndexEvents events(where, found);
   DI_RETURN_IF_ERROR(events.Read(text, where));
   if (events.num_members() == 0) {

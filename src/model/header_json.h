@@ -1,6 +1,6 @@
 // model/header_json.h: the JSON of safetensors headers and of their index, read entry by entry.
 //
-// A real checkpoint has a hundred thousand tensors, so no tree of them is built in memory.
+// A real checkpoint has a hundred thousand tensors: usual_json.h reads those of sound files.
 #pragma once
 
 #include <cstdint>
@@ -18,6 +18,8 @@ struct HeaderEntry {
   std::string name;
   std::string dtype;
   std::vector<int64_t> shape, data_offsets;  // not negative
+
+  bool operator==(const HeaderEntry&) const = default;
 };
 
 // All entries but __metadata__, in the order of the text. Unknown members of an entry are passed
@@ -30,5 +32,11 @@ StatusOr<std::vector<HeaderEntry>> ReadHeaderJson(std::string_view text);
 // `found`.
 Status ReadIndexJson(std::string_view text, std::string_view where,
                      const std::function<Status(std::string&& tensor, std::string&& file)>& found);
+
+// The same by events, whatever the text is like: what usual_json.h must agree with.
+StatusOr<std::vector<HeaderEntry>> ReadHeaderByEvents(std::string_view text);
+Status ReadIndexByEvents(
+    std::string_view text, std::string_view where,
+    const std::function<Status(std::string&& tensor, std::string&& file)>& found);
 
 }  // namespace deepinfer

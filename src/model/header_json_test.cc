@@ -1,5 +1,7 @@
 #include "model/header_json.h"
 
+#include "model/usual_json.h"
+
 #include <gtest/gtest.h>
 
 #include "base/strings.h"
@@ -54,6 +56,34 @@ TEST(HeaderJson, FaultsNameEntryAndMember) {
            {"{}", "an object"}, {"1e300", "1e+300"}}) {
     EXPECT_EQ(FaultOf(StrCat(R"({"shape":[4,)", value, "]}")),
               StrCat("header entry a: shape[1]: ", expected, found));
+  }
+}
+
+// simdjson reads what is usual; the events are the reference for it.
+TEST(HeaderJson, TheQuickWayAgreesWithTheEvents) {
+  const std::string entry = R"("a":{"dtype":"BF16","shape":[2,3],"data_offsets":[0,12]})";
+  const std::string usual[] = {
+      "{}", "{" + entry + "}", " {\t" + entry + "\n} ", R"({"__metadata__":{"format":"pt"}})",
+      R"({"__metadata__":7,)" + entry + "}", "{" + entry + "," + entry + "}",
+      R"({"\u00e9\"\\\ud83d\ude00\u0000":{"data_offsets":[0,0],"x":[{"y":1.5e3}],"shape":[],"dtype":"F32"}})",
+      R"({"a":{"dtype":"x","dtype":"","shape":[1],"shape":[-0],"data_offsets":[9223372036854775807]}})"};
+  for (const std::string& text : usual) {
+    const auto quick = ReadUsualHeader(text);
+    const auto slow = ReadHeaderByEvents(text);
+    ASSERT_TRUE(quick.has_value() && slow.ok()) << text;
+    EXPECT_EQ(*quick, *slow) << text;
+  }
+  // What is broken or odd is left to the events, whatever they say of it.
+  for (const std::string& text :
+       {std::string(), std::string("[]"), "{" + entry, "{" + entry + "} x", "{" + entry + ",}",
+        std::string(R"({"a":{"dtype":"F32","shape":[1]}})"),
+        std::string(R"({"a":{"dtype":"F32","shape":[1.0],"data_offsets":[0,4]}})"),
+        std::string(R"({"a":{"dtype":"F32","shape":[-1],"data_offsets":[0,4]}})"),
+        std::string(R"({"a":{"dtype":"F32","shape":[9223372036854775808],"data_offsets":[]}})"),
+        std::string(R"({"a":{"dtype":3,"shape":[],"data_offsets":[]}})"),
+        std::string("{\"\xff\":{}}"), std::string(R"({"\ud800":{}})"),
+        "{\"x\":" + std::string(300, '[') + std::string(300, ']') + "}"}) {
+    EXPECT_FALSE(ReadUsualHeader(text).has_value()) << text;
   }
 }
 

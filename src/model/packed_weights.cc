@@ -57,41 +57,29 @@ struct Finding {
 // A group whose bytes are on their way.
 struct Fetch {
   const LoadGroup* group = nullptr;
+  bool is_cached = false;  // by the system: nothing is on its way
   DirectBuffer memory;
-  const uint8_t* buffer = nullptr;  // in `memory`; null: the mapped file has the bytes
-  ReadBatch batch;                  // last: ends before the memory goes
+  ReadBatch batch;  // last: ends before the memory goes
 };
 
 // What one thread has for itself.
 struct Worker {
   DirectBuffer panels;
+  DirectBuffer copies;           // of groups that the system has: one, which stays in the cache
   std::array<Fetch, 2> fetches;  // one on its way while the other is packed
   int64_t num_fetches = 0;       // begun
   std::vector<Finding> findings;
 };
 
-// Of the mapped file; empty: it cannot be mapped.
-std::span<const uint8_t> MappedBytes(const LoadRead& read) {
-  const StatusOr<std::span<const uint8_t>> file = read.source->Map();
-  if (!file.ok()) return {};
-  return file->subspan(static_cast<size_t>(read.offset), static_cast<size_t>(read.bytes));
-}
-
-// Whether what the group needs can be taken from where the system keeps it. To copy it first would
-// take as long as packing it.
-bool TakeFromCache(const LoadGroup& group) {
-  return std::all_of(group.reads.begin(), group.reads.end(), [](const LoadRead& read) {
-    return read.source->IsCached(read.offset, read.bytes) && BringPages(MappedBytes(read));
-  });
-}
-
-// Asks the queue for what the group needs.
+// Asks the queue for what the group needs, unless the system has it: that is copied right before it
+// is packed.
 void Begin(const LoadGroup& group, bool direct, ReadQueue& queue, Fetch* fetch) {
   fetch->group = &group;
-  fetch->buffer = nullptr;
-  if (TakeFromCache(group)) return;
+  fetch->is_cached = std::all_of(group.reads.begin(), group.reads.end(), [](const LoadRead& read) {
+    return read.source->IsCached(read.offset, read.bytes);
+  });
+  if (fetch->is_cached) return;
   uint8_t* const buffer = fetch->memory.Get(group.buffer_bytes);
-  fetch->buffer = buffer;
   std::vector<FileRead>& reads = fetch->batch.reads();
   reads.clear();
   for (const LoadRead& read : group.reads) {
@@ -320,15 +308,23 @@ class PackedLoader {
   }
 
   Status Take(Fetch& fetch, Worker& worker) {
-    if (fetch.buffer != nullptr) DI_RETURN_IF_ERROR(fetch.batch.Wait());
-    for (const LoadPiece& piece : fetch.group->pieces) {
-      DI_RETURN_IF_ERROR(TakePiece(piece, fetch.buffer, worker));
+    const LoadGroup& group = *fetch.group;
+    DirectBuffer& memory = fetch.is_cached ? worker.copies : fetch.memory;
+    uint8_t* const buffer = memory.Get(group.buffer_bytes);
+    DI_RETURN_IF_ERROR(fetch.is_cached ? Copy(group, buffer) : fetch.batch.Wait());
+    for (const LoadPiece& piece : group.pieces) {
+      DI_RETURN_IF_ERROR(TakePiece(piece, buffer, worker));
     }
-    for (const LoadRead& read : fetch.group->reads) {
-      if (fetch.buffer == nullptr && !read.again) LeavePages(MappedBytes(read));
+    source_bytes_ += group.source_bytes;
+    done_bytes_ += group.source_bytes;
+    return OkStatus();
+  }
+
+  static Status Copy(const LoadGroup& group, uint8_t* buffer) {
+    for (const LoadRead& read : group.reads) {
+      DI_RETURN_IF_ERROR(read.source->ReadAt(
+          read.offset, {buffer + read.at, static_cast<size_t>(read.bytes)}));
     }
-    source_bytes_ += fetch.group->source_bytes;
-    done_bytes_ += fetch.group->source_bytes;
     return OkStatus();
   }
 
@@ -349,19 +345,12 @@ class PackedLoader {
     return plain;
   }
 
-  // buffer: of the group; null: the mapped file.
-  const uint8_t* BytesOf(const LoadPart& part, const uint8_t* buffer) const {
-    return buffer != nullptr ? buffer + part.at
-                             : checkpoint_.items()[part.item].bytes.data() + part.begin;
-  }
-
   // Looks at a part of a tensor. Returns what it found.
   ScanFinding Look(const LoadPart& part, const uint8_t* buffer, Worker& worker) {
     const Dtype dtype = checkpoint_.items()[part.item].spec->dtype;
     if (part.begin == part.end || (!options_.scan && dtype != Dtype::kF8E8m0)) return {};
     ScanFinding found =
-        ScanBytes(
-        dtype, {BytesOf(part, buffer), static_cast<size_t>(part.end - part.begin)});
+        ScanBytes(dtype, {buffer + part.at, static_cast<size_t>(part.end - part.begin)});
     if (!options_.scan) found.first_bad = ScanFinding::kNone;
     worker.findings.push_back({part.item, part.begin, found});
     if (found.first_bad != ScanFinding::kNone) is_damaged_ = true;
@@ -375,8 +364,8 @@ class PackedLoader {
     const PackedPiece& piece = pieces_[static_cast<size_t>(part.piece)];
     Matrix rows = *matrices_[static_cast<size_t>(piece.entry)];
     rows.rows = std::min(rows.rows - piece.first_panel * kPanelRows, piece.num_panels * kPanelRows);
-    rows.data = BytesOf(part.codes, buffer);
-    rows.scale = BytesOf(part.scales, buffer);
+    rows.data = buffer + part.codes.at;
+    rows.scale = buffer + part.scales.at;
     uint8_t* const to = InMemory(piece) ? out_.memory_.data() + piece.range.offset
                                         : worker.panels.Get(piece.range.bytes);
     PackPanels(rows, 0, piece.num_panels, to);

@@ -5,6 +5,9 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace deepinfer;
+  const std::string_view text(reinterpret_cast<const char*>(data), size);
+  fuzz::CheckUsualJson(text);
+  if (size > 8) fuzz::CheckUsualJson(text.substr(8));
   SimulatedDisk disk;
   CHECK(disk.WriteText("m/model.safetensors", fuzz::AsText(data, size)).ok());
   const auto files = OpenTensorFiles(disk, "m");

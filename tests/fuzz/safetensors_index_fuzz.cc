@@ -31,6 +31,7 @@ void WriteShards(SimulatedDisk& disk) {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace deepinfer;
+  fuzz::CheckUsualJson({reinterpret_cast<const char*>(data), size});
   SimulatedDisk disk;
   fuzz::WriteShards(disk);
   CHECK(disk.WriteText("m/model.safetensors.index.json", fuzz::AsText(data, size)).ok());

@@ -5,6 +5,7 @@
 
 #include "fuzz.h"
 #include "model/checkpoint.h"
+#include "model/usual_json.h"
 
 namespace deepinfer::fuzz {
 namespace {
@@ -54,6 +55,22 @@ void CheckTensorFiles(const TensorFiles& files) {
   CHECK(items.ok());
   for (const ScanItem& item : *items) {
     CHECK_EQ(static_cast<int64_t>(item.bytes.size()), item.spec->num_bytes());
+  }
+}
+
+void CheckUsualJson(std::string_view text) {
+  if (const auto usual = ReadUsualHeader(text)) {
+    const auto events = ReadHeaderByEvents(text);
+    CHECK(events.ok());
+    CHECK(*usual == *events);
+  }
+  if (const auto usual = ReadUsualIndex(text); usual && !usual->empty()) {
+    std::vector<std::pair<std::string, std::string>> events;
+    CHECK(ReadIndexByEvents(text, "index", [&](std::string&& tensor, std::string&& file) {
+            events.emplace_back(std::move(tensor), std::move(file));
+            return OkStatus();
+          }).ok());
+    CHECK(*usual == events);
   }
 }
 

@@ -34,8 +34,8 @@ bool Prepare(const PanelKernels& kernels, const bf16* x, int32_t cols, uint8_t* 
 }
 
 // totals [num_rows, num_panels * 16] -> rows [first_row, ...) of the output.
-void Store(const PanelKernels& kernels, const LinearParams& p, int64_t first_row, int64_t num_rows, int32_t first_panel,
-           int32_t num_panels, const float* totals) {
+void Store(const PanelKernels& kernels, const LinearParams& p, int64_t first_row, int64_t num_rows,
+           int32_t first_panel, int32_t num_panels, const float* totals) {
   const int32_t begin = first_panel * kPanelRows;
   const int32_t count = std::min(num_panels * kPanelRows, p.weight.rows - begin);
   const int64_t stride = int64_t{num_panels} * kPanelRows, at = first_row * p.out_stride + begin;

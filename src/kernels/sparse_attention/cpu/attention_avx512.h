@@ -1,5 +1,5 @@
-// kernels/sparse_attention/cpu/attention_avx512.h: the decoded block of the sets for AVX-512 and AMX,
-// and what both make of its scores. For *_avx512.cc and *_amx.cc only.
+// kernels/sparse_attention/cpu/attention_avx512.h: the decoded block of the sets for AVX-512 and
+// AMX, and what both make of its scores. For *_avx512.cc and *_amx.cc only.
 //
 // A decoded block holds its slots twice. Scores: lanes are slots, so that nothing is added across
 // lanes: [dim / 2][64 slots][2 dims]. Sums: lanes are dims: [32 pairs of slots][dim][2 slots], of
@@ -16,11 +16,14 @@ namespace deepinfer::attention_avx512 {
 
 inline constexpr int32_t kSlots = 64;  // kAttentionBlock
 inline constexpr int32_t kLanes = 16;
-inline constexpr int32_t kPadding = 16;  // dims; rows a power of two apart would share sets of the cache
+inline constexpr int32_t kPadding = 16;  // dims; else rows would share sets of the cache
 
-inline int64_t PairStride(int32_t dim) { return dim + kPadding; }  // dwords from pair to pair of slots
+// Dwords from pair to pair of slots.
+inline int64_t PairStride(int32_t dim) { return dim + kPadding; }
 inline int64_t KeyBytes(int32_t dim) { return int64_t{dim} / 2 * kSlots * 4; }
-inline int64_t BlockBytes(int32_t dim) { return KeyBytes(dim) + kSlots / 2 * PairStride(dim) * 4; }
+inline int64_t BlockBytes(int32_t dim) {
+  return KeyBytes(dim) + kSlots / 2 * PairStride(dim) * 4;
+}
 
 inline int64_t WorkBytes(int32_t dim) { return int64_t{kLanes} * dim * 2; }
 

@@ -1,6 +1,6 @@
 // AMX-BF16: up to 16 heads at a time are the rows of a tile. A block's keys and pairs of slots, as
-// the set for AVX-512 decodes them, lie as TDPBF16PS wants its second operand. Its sums add the even
-// and the odd elements apart.
+// the set for AVX-512 decodes them, lie as TDPBF16PS wants its second operand. Its sums add even
+// and odd elements apart.
 #include <immintrin.h>
 
 #include <cstring>
