@@ -1,6 +1,5 @@
 // kernels/cpu/dot_avx512.h: sum += a . b over pairs of BF16, 16 lanes, and one pair in all lanes.
-// For
-// *_avx512.cc only.
+// For *_avx512.cc only.
 #pragma once
 
 #include <immintrin.h>
