@@ -376,15 +376,20 @@ TEST_P(SparseAttentionForms, NanInARecordIsNanInItsRow) {
   constexpr int32_t kDim = 64;
   std::vector<uint8_t> scale(static_cast<size_t>(SwaRecordBytes(kDim)), 0x38);
   scale.back() = kE8m0Nan;
-  std::vector<uint8_t> code(static_cast<size_t>(SwaRecordBytes(kDim)), 127);
-  code[5] = 0x7f;
   std::vector<uint8_t> global(static_cast<size_t>(GlobalRecordBytes(kDim)), 0x38);
   global.back() = 0xff;
   for (const bf16 value : KeyAlone(backend(), scale, kDim, false)) {
     EXPECT_TRUE(std::isnan(ToFloat(value)));
   }
-  for (const bf16 value : KeyAlone(backend(), code, kDim, false)) {
-    EXPECT_TRUE(std::isnan(ToFloat(value)));
+  for (const uint8_t e : {41, 127, 130, 240}) {
+    for (const size_t place : {0u, 5u, 31u, 32u, 63u}) {
+      std::vector<uint8_t> code(static_cast<size_t>(SwaRecordBytes(kDim)), 0x38);
+      code[kDim] = code[kDim + 1] = e;
+      code[place] = place % 2 == 0 ? 0x7f : 0xff;
+      for (const bf16 value : KeyAlone(backend(), code, kDim, false)) {
+        EXPECT_TRUE(std::isnan(ToFloat(value))) << int{e} << " " << place;
+      }
+    }
   }
   for (const bf16 value : KeyAlone(backend(), global, kDim, true)) {
     EXPECT_TRUE(std::isnan(ToFloat(value)));
