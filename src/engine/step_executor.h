@@ -93,11 +93,11 @@ class StepExecutor {
   static void Fail(SequenceRun& run, RowsOutcome& outcome, const Status& status);
 
   const ExecutorBackend backend_;
-  std::vector<Sampler> samplers_;    // as many as threads sample at a time
-  ForwardBatch batch_;               // segments of rows that run together
-  std::vector<int32_t> batch_rows_;  // index of plan.rows, one a segment
+  std::vector<Sampler> samplers_;     // as many as threads sample at a time
+  ForwardBatch batch_;                // segments of rows that run together
+  std::vector<int32_t> batch_rows_;   // index of plan.rows, one a segment
   std::vector<FirstRow> first_rows_;  // one a segment
-  struct Alone {                     // a segment that has a pass of its own
+  struct Alone {                      // a segment that has a pass of its own
     int32_t rows_idx;
     ForwardSegment segment;
   };
