@@ -151,6 +151,9 @@ Status BenchService(const BenchFlags& flags, const CommandContext& context) {
 }
 
 Status Run(const BenchFlags& flags, const CommandContext& context) {
+  if (!flags.plot.empty() && flags.what != "throughput") {
+    return InvalidArgument("--plot: bench ", flags.what, " draws nothing; throughput and serve do");
+  }
   if (flags.what == "throughput") return BenchService(flags, context);
   if (flags.what == "load") {
     DI_ASSIGN_OR_RETURN(const LoadBench bench, BenchLoad(flags.engine, flags.cold, context));

@@ -335,7 +335,8 @@ void StepExecutor::SampleAndVerify(SequenceRun& run, RowsOutcome& outcome,
     const bool is_sampled = i == 0 && first != nullptr && first->sampled;
     auto sampled = is_sampled ? *std::move(first->sampled)
                               : samplers_[0].Sample(run.sampling, row, run.num_tokens, allowed);
-    if (!TakeSample(run, outcome, std::move(sampled)) || is_last || run.ended) break;
+    const bool is_masked = allowed != nullptr;
+    if (!TakeSample(run, outcome, std::move(sampled), is_masked) || is_last || run.ended) break;
   }
   run.num_computed = run.num_tokens - 1;
   if (!run.ended) PrepareNext(run, outcome);
@@ -343,7 +344,7 @@ void StepExecutor::SampleAndVerify(SequenceRun& run, RowsOutcome& outcome,
 
 // Returns whether the token is the draft that stood there.
 bool StepExecutor::TakeSample(SequenceRun& run, RowsOutcome& outcome,
-                              StatusOr<SampledToken> sampled) {
+                              StatusOr<SampledToken> sampled, bool is_masked) {
   if (!sampled.ok()) {
     Fail(run, outcome, Annotate(sampled.status(), "position ", run.num_tokens));
     return false;
@@ -357,7 +358,7 @@ bool StepExecutor::TakeSample(SequenceRun& run, RowsOutcome& outcome,
   outcome.tokens[outcome.num_new++] = sampled->id;
   if (sampled->logprobs) outcome.logprobs.push_back(*std::move(sampled->logprobs));
   const bool stops_count = output_idx >= run.sampling.params().min_tokens;
-  const bool grammar_ends = run.masks != nullptr && sampled->id == backend_.eos_id;
+  const bool grammar_ends = is_masked && sampled->id == backend_.eos_id;
   outcome.ends = grammar_ends || (stops_count && run.Ends(sampled->id));
   run.ended = outcome.ends || output_idx + 1 == run.max_output;
   return is_draft;

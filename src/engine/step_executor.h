@@ -88,7 +88,8 @@ class StepExecutor {
   static void SitOut(SequenceRun& run, RowsOutcome& outcome);
   void SampleAndVerify(SequenceRun& run, RowsOutcome& outcome, std::span<const float> logits,
                        FirstRow* first);
-  bool TakeSample(SequenceRun& run, RowsOutcome& outcome, StatusOr<SampledToken> sampled);
+  bool TakeSample(SequenceRun& run, RowsOutcome& outcome, StatusOr<SampledToken> sampled,
+                  bool is_masked);
   void PrepareNext(SequenceRun& run, const RowsOutcome& outcome);
   static void Fail(SequenceRun& run, RowsOutcome& outcome, const Status& status);
 

@@ -210,11 +210,14 @@ TEST_F(Chat, ThinkingCanBeLeftOut) {
             "ab\n");
 }
 
+// The signal comes when the answer has begun, and the next line when it has ended.
 TEST_F(Chat, CtrlCStopsTheAnswerOnly) {
   const CommandResult result = Shell(
-      "(echo Hi; sleep 1.5; echo /help; echo /quit) | timeout --foreground --preserve-status -s "
-      "INT "
-      "0.7 " DI_BINARY " chat --ignore-eos --max-tokens 3000");
+      "mkfifo in; env --default-signal=INT " DI_BINARY
+      " chat --ignore-eos --max-tokens 3000 --show-thinking <in >out 2>err & chat=$!; exec 3>in; "
+      "echo Hi >&3; while [ ! -s out ] && kill -0 $chat; do sleep 0.01; done; kill -s INT $chat; "
+      "while ! grep -q ' tokens in ' err && kill -0 $chat; do sleep 0.01; done; "
+      "echo /help >&3; echo /quit >&3; wait $chat; code=$?; cat out; cat err >&2; exit $code");
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_NE(result.err.find("; stopped"), std::string::npos) << result.err;
   EXPECT_NE(result.out.find("/reset"), std::string::npos) << "it went on listening";

@@ -23,6 +23,7 @@ TEST_F(ServeBenchCommand, MistakesAreOneLine) {
             std::string::npos);
   EXPECT_NE(Error("deepinfer bench serve --preconnect --request-rate 1", 2).find("--preconnect"),
             std::string::npos);
+  EXPECT_NE(Error("deepinfer bench step --plot a.svg", 1).find("draws nothing"), std::string::npos);
   EXPECT_NE(Error("deepinfer bench --json serve", 2).find("serve comes first"), std::string::npos);
   EXPECT_NE(Output("deepinfer bench serve --help").find("--max-concurrency"), std::string::npos);
 }
