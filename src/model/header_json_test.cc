@@ -1,10 +1,9 @@
 #include "model/header_json.h"
 
-#include "model/usual_json.h"
-
 #include <gtest/gtest.h>
 
 #include "base/strings.h"
+#include "model/usual_json.h"
 
 namespace deepinfer {
 namespace {
